@@ -1,1 +1,1 @@
-"""The terminal's side of Annabelle: `annabelle …`, one file per command, loaded only when it is used."""
+"""The `annabelle` command line: one file per command, imported only when used."""

@@ -1,4 +1,4 @@
-"""`annabelle`: finds the command and loads nothing else, so that `annabelle --help` answers at once."""
+"""Finds and imports only the requested command, so that `annabelle --help` is fast."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ it serves until it is stopped."""
 
 
 class LazyGroup(TyperGroup):
-    """Shows commands from their one-line helps and imports the one that is asked for."""
+    """Lists commands by their one-line help and imports the requested one."""
 
     def __init__(self, **attributes: object) -> None:
         super().__init__(**attributes)  # pyright: ignore[reportArgumentType]
@@ -38,20 +38,19 @@ class LazyGroup(TyperGroup):
 
 
 def _announce(name: str, arguments: list[str]) -> None:
-    """A start takes seconds, and loading the command is the first part of it: say at once what is going on."""
+    """Show at once that Annabelle is starting, since even importing the command takes time."""
     if name in _STARTING and not {"-h", "--help"} & set(arguments) and sys.stderr.isatty():
         importlib.import_module("annabelle.cli.spinner").first_words()
 
 
 def load(name: str) -> TyperCommand | TyperGroup:
-    """The command behind a name, with its options."""
     module = importlib.import_module(_BY_NAME[name].module)
     command = get_command(cast("typer.Typer", module.app))
     command.name = name
     return cast("TyperCommand | TyperGroup", command)
 
 
-# Plain help needs no Rich, and the import of Rich costs more than everything else here together.
+# Importing Rich for the help would take longer than everything else here.
 app = typer.Typer(
     cls=LazyGroup,
     name="annabelle",
@@ -73,7 +72,7 @@ def _start(context: typer.Context) -> None:  # pyright: ignore[reportUnusedFunct
 
 
 def _tolerate_any_bytes() -> None:
-    """What is typed, piped or shown in another encoding gets a mark for each strange character, and passes."""
+    """Replace undecodable characters in arguments and streams instead of failing."""
     sys.argv[1:] = [os.fsencode(word).decode("utf-8", errors="replace") for word in sys.argv[1:]]
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -81,10 +80,10 @@ def _tolerate_any_bytes() -> None:
 
 
 def main() -> None:
-    """The process edge: every failure leaves as one sentence and its exit code."""
+    """Run the command; every failure ends with one sentence and an exit code."""
     _tolerate_any_bytes()
     try:
         code = get_command(app).main(standalone_mode=False)
-    except Exception as error:  # noqa: BLE001  the process edge: shown in a sentence, the traceback kept in the log
+    except Exception as error:  # noqa: BLE001  the process edge: shows a sentence and logs the traceback
         code = importlib.import_module("annabelle.cli.failure").show(error)
     sys.exit(code if isinstance(code, int) else 0)

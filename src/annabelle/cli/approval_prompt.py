@@ -23,7 +23,7 @@ from annabelle.core.text import escape_invisible, escape_invisible_json, is_invi
 from annabelle.core.tools import JsonObject
 
 WAITING_EXIT: Final = 6
-"""A command ends with this when the answer is a question nobody was there to answer."""
+"""Exit code when the turn waits for an approval that nobody could give."""
 SHOWN_CHARS: Final = 1_500
 _LONGEST_ARGUMENTS: Final = 80
 _MOST: Final = 500
@@ -31,15 +31,13 @@ _OUTCOMES: Final = {"pending": "waits", "used": "approved and done", "cancelled"
 
 
 class OfferedAllowance(BaseModel):
-    """The rule that `always` would make."""
-
     model_config = ConfigDict(frozen=True, extra="allow")
 
     words: str
 
 
 class ApprovalQuestion(BaseModel):
-    """One question, as the hub tells it; what is not needed here is kept for whoever wants all of it."""
+    """A question from the hub; unused fields are kept for `--json`."""
 
     model_config = ConfigDict(frozen=True, extra="allow", alias_generator=to_camel, populate_by_name=True)
 
@@ -68,7 +66,7 @@ class ApprovalQuestion(BaseModel):
         return _OUTCOMES.get(self.state, self.state)
 
     def call_lines(self, *, whole: bool) -> list[str]:
-        """The exact call, line by line. Long values are cut unless all of it is wanted, which says so."""
+        """The exact call, line by line. Long values are cut unless `whole`, with a note that says so."""
         lines = [escape_invisible(self.tool)]
         for name, value in self.arguments.items():
             lines += _argument_lines(escape_invisible(name), value, whole=whole)
@@ -76,12 +74,11 @@ class ApprovalQuestion(BaseModel):
 
     @property
     def is_long(self) -> bool:
-        """Whether the call is cut when it is not shown whole."""
         return self.call_lines(whole=True) != self.call_lines(whole=False)
 
     @property
     def summary(self) -> str:
-        """The arguments in a few words, for a list."""
+        """The arguments on one short line, for a list."""
         flat = " ".join(
             f"{escape_invisible(name)}={escape_invisible_json(value)}" for name, value in self.arguments.items()
         )
@@ -93,7 +90,7 @@ class ApprovalQuestion(BaseModel):
 
 
 async def fetch_questions(client: CliHubClient, state: str | None = None) -> list[ApprovalQuestion]:
-    """The person's own, newest first."""
+    """The person's own questions, newest first."""
     wanted = {} if state is None else {"state": state}
     found = await client.get("/approvals", limit=_MOST, **wanted)
     return [ApprovalQuestion.model_validate(one) for one in cast("list[JsonObject]", found["approvals"])]
@@ -104,7 +101,7 @@ async def fetch_question(client: CliHubClient, approval_id: str) -> ApprovalQues
 
 
 async def find_question(client: CliHubClient, given: str) -> ApprovalQuestion:
-    """The one that is meant: by its id, or by a beginning or end of it that fits no other. Waiting ones come first."""
+    """Find a question by its id or a unique start or end of it, pending ones first."""
     if is_id(given):
         return await fetch_question(client, given)
     fitting = [one for one in await fetch_questions(client) if given and _matches_id(one.id, given)]
@@ -122,18 +119,17 @@ async def find_question(client: CliHubClient, given: str) -> ApprovalQuestion:
 
 
 def format_time(moment: datetime) -> str:
-    """A time as the clock of this machine shows it."""
+    """A time in this machine's time zone."""
     return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
 def to_editable_json(arguments: JsonObject) -> str:
-    """The arguments as JSON for an editor, with what can not be seen written out in JSON's own way."""
+    """The arguments as JSON for an editor, with invisible characters escaped."""
     text = json.dumps(arguments, ensure_ascii=False, indent=2)
     return "".join(_escape(char) if char != "\n" and is_invisible(char) else char for char in text)
 
 
 def read_arguments(text: str) -> JsonObject:
-    """What a person wrote as arguments."""
     try:
         value: object = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
@@ -152,7 +148,7 @@ def _argument_lines(name: str, value: object, *, whole: bool) -> list[str]:
     if isinstance(value, str) and "\n" in value:
         text = "\n".join(escape_invisible(line) for line in value.split("\n"))
         lines = _shorten(text, whole=whole).split("\n")
-        # Marked line by line: what stands in a value can not pass for the next argument.
+        # Mark each line, so that a value cannot pass for the next argument.
         return [f"  {name}:", *(f"    │ {line}" for line in lines)]
     return [f"  {name}: {_shorten(escape_invisible_json(value), whole=whole)}"]
 
@@ -179,12 +175,11 @@ _WORDS: Final[dict[str, AnswerKey]] = {
 
 
 async def submit_answer(client: CliHubClient, approval_id: str, answer: JsonObject) -> JsonObject:
-    """Give the answer to the hub, which says what came of it."""
     return await client.post(f"/approvals/{approval_id}", answer)
 
 
 def print_task_outcome(said: JsonObject, answer: JsonObject) -> bool:
-    """Say what a task in the background does with the answer; whether the question was one of a task."""
+    """Say what a background task does with the answer. False if the question belongs to no task."""
     if said.get("taskId") is None:
         return False
     does = "ends without the call" if answer["verdict"] == "deny" else "goes on"
@@ -194,14 +189,12 @@ def print_task_outcome(said: JsonObject, answer: JsonObject) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalPrompter:
-    """Puts questions to one person, one after the other."""
-
     runner: asyncio.Runner
     client: CliHubClient
     read: Callable[[str], str | None] = read_answer
 
     def until_settled(self, asked: Sequence[str], go_on: Callable[[str], Sequence[str]]) -> bool:
-        """Ask about all of it, let the turn go on, and ask again when it asks again. Whether nothing waits now."""
+        """Ask, let the turn continue, and repeat while it asks again. False if a question was postponed."""
         while asked:
             going_on = self.ask_all(asked)
             if not going_on:
@@ -210,7 +203,7 @@ class ApprovalPrompter:
         return True
 
     def ask_all(self, asked: Sequence[str]) -> str | None:
-        """The message that carries the turn on; empty when none does from here, None when something was put off."""
+        """Return the message that continues the turn, "" if there is none, or None if a question was postponed."""
         going_on = ""
         for approval_id in asked:
             try:
@@ -219,7 +212,7 @@ class ApprovalPrompter:
                 sys.stdout.write("\n")
                 given = None
             except (Conflict, NotFound) as error:
-                print_error(error.body())  # answered elsewhere just now, or over
+                print_error(error.body())  # just answered elsewhere, or expired
                 continue
             if given is None:
                 print_line(LATER)
@@ -228,7 +221,7 @@ class ApprovalPrompter:
         return going_on
 
     def _ask(self, asked: ApprovalQuestion) -> str | None:
-        """None: later. Empty: the turn waits for more, or a task asked; else the message that carries the turn on."""
+        """Return None for later, "" if nothing continues yet, else the message that continues the turn."""
         if not asked.is_pending:
             print_line(f"The question about {escape_invisible(asked.tool)} is over: {asked.outcome}.")
             return asked.continued_by or ""
@@ -285,9 +278,9 @@ def _choices(asked: ApprovalQuestion) -> str:
 
 
 def _parse_choice(typed: str | None) -> tuple[AnswerKey | None, str]:
-    """What was chosen, and the words behind a no, which go to the agent: `no, she is on leave`.
+    """The choice, and the words after a no, which go to the agent: `no, she is on leave`.
 
-    Anything else stands alone: `a moment, please` is no always, and `yes, but to Ben` is no yes to this call.
+    Other choices must stand alone: `a moment, please` is not always, and `yes, but to Ben` does not approve this call.
     """
     if typed is None:
         return "l", ""

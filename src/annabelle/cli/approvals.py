@@ -1,4 +1,4 @@
-"""`annabelle approvals`: what Annabelle asks before it does something, and your answers (POL-03)."""
+"""`annabelle approvals`: lists and answers approval questions (POL-03)."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def deny(question_id: Id, note: Note = "", no_wait: NoWait = False, json: Json =
 
 
 def _confirm(asked: ApprovalQuestion) -> None:
-    """The rule is shown before it is made; one that does not exist is the hub's to refuse."""
+    """Show the rule before it is made. If none is offered, the hub refuses."""
     if asked.always is None:
         return
     print_paragraph(f"Always means: {escape_invisible(asked.always.words)}")
@@ -182,7 +182,7 @@ async def _submit(approval_id: str, answer: JsonObject) -> JsonObject:
 
 
 async def _wait_for_replies(message_id: str) -> list[JsonObject]:
-    """Everything that was said in the turn that goes on; one that failed raises."""
+    """All replies of the continued turn; raises if it failed."""
     async with CliHubClient.for_home(Home.from_environment()) as client:
         with Spinner("Annabelle goes on"):
             message = await client.wait_for_message(message_id)

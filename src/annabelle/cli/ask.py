@@ -55,7 +55,7 @@ def ask(
 
 @dataclass(frozen=True, slots=True)
 class _QuestionRun:
-    """One question on its way to an answer. Each way to print it says whether the turn is over, or waits for a yes."""
+    """Runs one question. The print methods return False if the turn waits for an approval."""
 
     runner: asyncio.Runner
     conversation: Conversation

@@ -1,4 +1,4 @@
-"""`annabelle audit`: what was done and decided, and whether anybody changed the record of it."""
+"""`annabelle audit`: shows the audit records and checks that nobody changed them."""
 
 from __future__ import annotations
 

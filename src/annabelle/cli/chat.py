@@ -1,4 +1,4 @@
-"""`annabelle` and `annabelle chat`: a chat at a terminal, answers to piped lines, or serving until stopped."""
+"""`annabelle` and `annabelle chat`: a terminal chat, answers to piped lines, or serving until stopped."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LEAVE_HINT = "Ctrl-C once more, or Ctrl-D, leaves."
 
 @dataclass(slots=True)
 class _TerminalChat:
-    """One sitting: each line typed is a turn; Ctrl-C stops the turn that runs, and leaves when none does."""
+    """One chat at a terminal. Ctrl-C stops the running turn, or leaves if none runs."""
 
     runner: asyncio.Runner
     conversation: Conversation
@@ -77,7 +77,7 @@ class _TerminalChat:
         ApprovalPrompter(self.runner, self.conversation.client).until_settled(asked, self._go_on)
 
     def _ask_open_questions(self) -> None:
-        """Ask what was put off, also in other chats; what follows is shown here."""
+        """Ask postponed questions, also of other chats, and show here what follows."""
         here = self.conversation
         waiting = self.runner.run(fetch_questions(here.client, "pending"))
         if not waiting:
@@ -111,7 +111,7 @@ class _TerminalChat:
         return self.runner.run(self._show(self.conversation.follow(message_id)))
 
     async def _show(self, changes: AsyncGenerator[TurnChange]) -> Sequence[str]:
-        """Show a turn to its end; the questions it ends with are put to the person then."""
+        """Show a turn until it ends, and return the questions it asks."""
         asked: list[str] = []
         self.screen.show_waiting()
         async with aclosing(changes):
@@ -119,12 +119,12 @@ class _TerminalChat:
                 if isinstance(change, ApprovalAsked):
                     asked.append(change.approval_id)
                 elif not (asked and isinstance(change, ReplySent)):
-                    # The question in words is not shown: the person is asked in a moment.
+                    # Skip the question in words: the person is asked in a moment.
                     self.screen.show(change)
         return list(dict.fromkeys(asked))
 
     async def _name_model(self) -> None:
-        """What could not be said before the first answer: which model gives it."""
+        """Show which model answered, if it was unknown before the first answer."""
         from annabelle.cli.model_line import find_answering_model  # noqa: PLC0415  loaded while the hub starts
 
         assert self.conversation.message_id is not None
@@ -145,12 +145,12 @@ class _TerminalChat:
 
 
 def _load_models() -> None:
-    """Choosing a model takes long to import, so that is done while the hub starts."""
+    """Import model selection while the hub starts, because it is slow."""
     importlib.import_module("annabelle.cli.model_line")
 
 
 async def _build_greeting(home: Home, session: HubSession, status: JsonObject, agent_id: str | None) -> str | None:
-    """Which model answers, by the settings of the hub, which another terminal may have started; None if unknown."""
+    """Which model answers by the settings of the running hub; None if unknown."""
     from annabelle.cli.model_line import describe_model, find_profile  # noqa: PLC0415  loaded while the hub starts
 
     settings = load_settings(home) if session.own is not None else read_hub_settings(home, session.note)
@@ -160,14 +160,12 @@ async def _build_greeting(home: Home, session: HubSession, status: JsonObject, a
 
 
 def _find_warnings(status: JsonObject) -> list[str]:
-    """What the hub wants its owner to know before anything is said."""
     notices = status.get("notices")
     found = cast("list[JsonObject]", notices) if isinstance(notices, list) else []
     return [clean(str(notice.get("text"))) for notice in found if notice.get("level") in ("warning", "error")]
 
 
 async def _describe_pending(client: CliHubClient) -> list[str]:
-    """A question that was put off must not be forgotten."""
     waiting = len(await fetch_questions(client, "pending"))
     if not waiting:
         return []
@@ -176,7 +174,6 @@ async def _describe_pending(client: CliHubClient) -> list[str]:
 
 
 def run_chat(home: Home, chat_id: str, agent_id: str | None) -> None:
-    """Chat until the person leaves."""
     with temporary_hub(home, meanwhile=_load_models) as session, asyncio.Runner() as runner:
         client = CliHubClient(find_hub(home))
         prompt = LinePrompt(home.history_file, home.forgotten_file)
@@ -202,7 +199,7 @@ POLL_SECONDS = 0.2
 
 
 def serve_until_stopped(session: HubSession, log: LogFollower) -> NoReturn:
-    """Show the hub's log until a signal ends this process, or the hub ends by itself."""
+    """Show the hub's log until a signal ends this process or the hub ends."""
     if session.own is None:
         raise AlreadyRunning(
             f"Annabelle already runs at {session.note.url} (process {session.note.pid}).",
@@ -224,7 +221,7 @@ def _exit_on_signal(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def answer_lines(home: Home, chat_id: str, agent_id: str | None, *, json: bool) -> int:
-    """Answer every line of standard input; the exit code is the one of the first line that failed."""
+    """Answer every line of standard input; returns the exit code of the first failed line."""
     previous = signal.signal(signal.SIGTERM, _exit_on_signal)
     log = LogFollower(home.logs / "hub.log")
     try:
@@ -239,12 +236,12 @@ def answer_lines(home: Home, chat_id: str, agent_id: str | None, *, json: bool) 
 
 
 def _answer_all(conversation: Conversation, json: bool) -> int | None:
-    """The first code that was not 0, or 0; None when there was no line at all."""
+    """The first nonzero code, or 0; None if there was no line."""
     code: int | None = None
     stdin: TextIO | None = sys.stdin
     with asyncio.Runner() as runner:
         try:
-            # readline, not iteration: the next line is taken when it comes, not when a buffer is full.
+            # readline takes each line as it comes; iteration would wait for a full buffer.
             while stdin is not None and (line := stdin.readline()):
                 if line.strip():
                     failed = _answer_line(runner, conversation, line.strip(), json)
@@ -285,7 +282,7 @@ def chat(chat: Chat = DEFAULT_CHAT, new: New = False, agent: Agent = None, json:
     """
     home = Home.from_environment()
     chat_id = new_id("chat") if new else chat
-    # sys.stdin is None when the descriptor was closed before we came.
+    # sys.stdin is None if the descriptor was closed before the start.
     if sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty() and not json:  # pyright: ignore[reportUnnecessaryComparison]
         run_chat(home, chat_id, agent)
         return

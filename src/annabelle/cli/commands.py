@@ -1,4 +1,4 @@
-"""The commands by name, as data: `annabelle --help` shows them without loading a single one."""
+"""The commands as data, so that `annabelle --help` imports none of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CliCommand:
-    """One command. Its code is `annabelle.cli.{name}`, which holds a Typer application called `app`."""
+    """One command. Its module `annabelle.cli.{name}` has a Typer application called `app`."""
 
     name: str
     help: str

@@ -1,4 +1,4 @@
-"""`annabelle compare`: recorded conversations with and without the thinking phase (CMP-08)."""
+"""`annabelle compare`: runs recorded conversations with and without the thinking phase (CMP-08)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`annabelle config`: the settings in force, and changing them in the home."""
+"""`annabelle config`: shows settings and changes them in the home."""
 
 from __future__ import annotations
 

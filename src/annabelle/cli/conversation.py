@@ -1,4 +1,4 @@
-"""One conversation of the terminal with Annabelle: a line goes in, the changes of its turn come out."""
+"""A conversation of the terminal with Annabelle: posts a line and yields the changes of its turn."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LAST_WORDS_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class ConversationAnswer:
-    """What was said, and the questions it ends with when the turn waits for the person."""
+    """The text of an answer, and the questions the turn waits for."""
 
     text: str
     asked: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class ConversationAnswer:
 
 @dataclass(slots=True)
 class Conversation:
-    """Says one thing at a time. `last_id` remembers how far the thread's events were read."""
+    """Says one thing at a time. `last_id` is the last event that was read."""
 
     client: CliHubClient
     chat_id: str
@@ -49,7 +49,7 @@ class Conversation:
     last_id: str | None = None
 
     async def post(self, text: str) -> str:
-        """Hand the text over; from here on it is durable. The id of the message."""
+        """Post the text and return the message id. It is durable from here on."""
         body: JsonObject = {
             "text": text,
             "channel": CHANNEL,
@@ -65,13 +65,13 @@ class Conversation:
         return self.message_id
 
     async def say(self, text: str) -> AsyncGenerator[TurnChange]:
-        """Post the text and yield what happens until the turn is over: the last change is Ended or Failed."""
+        """Post the text and yield changes until the turn ends or fails."""
         async with contextlib.aclosing(self.follow(await self.post(text))) as changes:
             async for change in changes:
                 yield change
 
     async def follow(self, message_id: str) -> AsyncGenerator[TurnChange]:
-        """What happens in the turn of a message of this thread, as a turn that goes on after a yes."""
+        """Yield the changes of a message's turn, such as one that continues after an approval."""
         self.message_id = message_id
         changes: asyncio.Queue[TurnChange] = asyncio.Queue(maxsize=1000)
         reader = asyncio.create_task(self._read(TurnView(message_id), changes))
@@ -96,7 +96,7 @@ class Conversation:
     async def _until_over(
         self, message_id: str, reader: asyncio.Task[None], changes: asyncio.Queue[TurnChange]
     ) -> AsyncGenerator[TurnChange]:
-        """The stream tells what happens; the stored message tells for certain when it is over."""
+        """Yield changes from the stream; only the stored message says for certain that the turn is over."""
         outcome = asyncio.create_task(self.client.wait_for_message(message_id))
         sent = False
         try:
@@ -119,7 +119,7 @@ class Conversation:
                     continue
                 following.cancel()
                 if reader in done or not done:
-                    # The stream ended or stays silent although the turn is over: the stored reply is the truth.
+                    # The stream ended or is silent although the turn is over, so use the stored reply.
                     for change in _final_changes(await outcome, sent):
                         yield change
                     return
@@ -129,7 +129,7 @@ class Conversation:
                 await outcome
 
     async def cancel(self) -> bool:
-        """Stop the running answer; False when it is beyond stopping."""
+        """Stop the running answer; False if it is too late."""
         if self.message_id is None:
             return False
         try:
@@ -139,11 +139,11 @@ class Conversation:
         return True
 
     async def answer(self, text: str) -> ConversationAnswer:
-        """Post the text and wait for the whole answer; a turn that failed raises."""
+        """Post the text and wait for the whole answer; raises if the turn failed."""
         return await _collect_answer(self.say(text))
 
     async def answer_of(self, message_id: str) -> ConversationAnswer:
-        """The whole answer of a turn that goes on."""
+        """Wait for the whole answer of a continued turn."""
         return await _collect_answer(self.follow(message_id))
 
 
@@ -165,11 +165,11 @@ def _parse_event(event: ServerEvent) -> StoredEvent | None:
     try:
         return StoredEvent.model_validate_json(event.data)
     except ValidationError:
-        return None  # a kind of event this version does not know
+        return None  # an event kind this version does not know
 
 
 def _final_changes(found: JsonObject, sent: bool) -> list[TurnChange]:
-    """What the stored message says about the end of its turn."""
+    """The final changes according to the stored message."""
     replies = cast("list[JsonObject]", found.get("replies") or [])
     if found["state"] == "failed":
         last = replies[-1] if replies else JsonObject()
@@ -182,6 +182,5 @@ def _final_changes(found: JsonObject, sent: bool) -> list[TurnChange]:
 
 
 def find_approvals(reply: JsonObject) -> list[str]:
-    """The questions a stored reply asks."""
     asked = cast("JsonObject", reply.get("metadata") or {}).get("approvals")
     return [str(one) for one in cast("list[object]", asked)] if isinstance(asked, list) else []

@@ -1,4 +1,4 @@
-"""`annabelle costs`: what was spent, the budgets, and the agents that are paused over it."""
+"""`annabelle costs`: shows spending and budgets, and resumes paused agents."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _fetch_budgets_if_running() -> JsonObject | None:
     try:
         return asyncio.run(_fetch_budgets())
     except HubUnreachable:
-        return None  # what is configured can be told without it
+        return None  # the configured budgets are known without it
 
 
 async def _resume(agent: str, reset_window: bool) -> JsonObject:

@@ -1,4 +1,4 @@
-"""`annabelle down`: stop what runs in the background."""
+"""`annabelle down`: stops the background hub."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def down(json: Json = False) -> None:
 
 
 def bring_down(home: Home) -> bool:
-    """Stop the hub of this home; False when none ran."""
+    """Stop the hub of this home; False if none ran."""
     with Spinner("Stopping Annabelle"):
         return stop_hub(home, load_settings(home).annabelle_shutdown_grace_seconds + EXTRA_SECONDS)

@@ -1,4 +1,4 @@
-"""How a failed command ends: one clear sentence and what to do on stderr, the right exit code, no traceback."""
+"""Ends a failed command: one sentence and a hint on stderr, an exit code, no traceback."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _ShowableError(Protocol):
 
 
 def show(error: Exception) -> int:
-    """Tell the person on stderr what went wrong; the exit code to leave with."""
+    """Show the error on stderr and return the exit code."""
     clear_status()
     if os.environ.get(DEBUG_VARIABLE) == "1":
         traceback.print_exception(error, file=sys.stderr)
@@ -37,7 +37,7 @@ def show(error: Exception) -> int:
     if isinstance(error, TyperException):
         return _print_usage(error)
     if isinstance(error, BrokenPipeError):
-        # Whoever read our output has seen enough; Python would complain once more when it flushes at exit.
+        # The reader closed the pipe. Without this, Python would complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     if isinstance(error, AnnabelleError):
@@ -55,7 +55,7 @@ def show(error: Exception) -> int:
 
 
 def print_error(body: ErrorBody) -> None:
-    """Write one error to stderr: as a sentence, or as one JSON object for a machine."""
+    """Write one error to stderr, as a sentence or as JSON."""
     if "--json" in sys.argv:
         sys.stderr.write(json.dumps({"error": body.model_dump(exclude_none=True)}, ensure_ascii=False) + "\n")
         return
@@ -75,7 +75,6 @@ def _print_usage(error: TyperException) -> int:
 
 
 def _log_traceback(error: Exception) -> None:
-    """Add the traceback to the log of the terminal commands, if it can be written."""
     text = "".join(traceback.format_exception(error))
     home = Home.from_environment()
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""`annabelle forget`: shows where something stands, and forgets it for good."""
+"""`annabelle forget`: shows where something is stored and removes it permanently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP client of the terminal commands: requests, server-sent events and tool calls to the hub of this home."""
+"""HTTP client of the terminal commands: requests, server-sent events and tool calls to this home's hub."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATIENCE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ServerEvent:
-    """One event: what it is called, what it says, and the id to come back with."""
+    """One server-sent event; a reconnect resumes after its id."""
 
     data: str
     event: str = "message"
@@ -33,7 +33,7 @@ class ServerEvent:
 
 
 async def parse_events(lines: AsyncIterable[str]) -> AsyncGenerator[ServerEvent]:
-    """Events from lines. One that the connection cut off in the middle is dropped: it comes again after a reconnect."""
+    """Parse events from lines. An incomplete event at the end is dropped; it comes again after a reconnect."""
     name, identity, data = "message", None, list[str]()
     async for line in lines:
         if not line:
@@ -55,9 +55,9 @@ ConnectStream = Callable[[str | None], AbstractAsyncContextManager[httpx.Respons
 
 
 async def follow_events(connect: ConnectStream, last_id: str | None) -> AsyncGenerator[ServerEvent]:
-    """Events until the reader stops, over any number of connections; each starts after the last event that was seen.
+    """Yield events and reconnect as needed, each time after the last event seen.
 
-    `connect` opens the stream after the given id. When no connection comes about for a minute, HubUnreachable.
+    `connect` opens the stream after the given id. Raises HubUnreachable if no connection succeeds for a minute.
     """
     loop = asyncio.get_running_loop()
     give_up = loop.time() + PATIENCE_SECONDS
@@ -74,7 +74,7 @@ async def follow_events(connect: ConnectStream, last_id: str | None) -> AsyncGen
                 raise HubUnreachable(
                     "The connection to Annabelle was lost.", hint="See whether it runs: annabelle status"
                 ) from error
-        if connected:  # also one on which nothing was said: a turn may be quiet for longer than our patience
+        if connected:  # even if it brought no event: a turn may be silent for longer than the limit
             give_up = loop.time() + PATIENCE_SECONDS
         await asyncio.sleep(RECONNECT_SECONDS)
 
@@ -85,7 +85,7 @@ RESTART_SECONDS = 15.0
 
 
 class HubFile(BaseModel):
-    """What a running hub writes into `run/hub.json`."""
+    """What a running hub writes to `run/hub.json`."""
 
     pid: int
     url: str
@@ -95,8 +95,6 @@ class HubFile(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class HubAddress:
-    """Where the hub of this home is, and what lets us in."""
-
     url: str
     token: str
 
@@ -106,7 +104,7 @@ def not_running() -> HubUnreachable:
 
 
 def read_hub_file(home: Home) -> HubFile | None:
-    """The note a hub left about itself; it may be stale."""
+    """Read the hub's file, which may be stale."""
     try:
         return HubFile.model_validate_json(home.hub_file.read_bytes())
     except (OSError, ValidationError):
@@ -114,7 +112,7 @@ def read_hub_file(home: Home) -> HubFile | None:
 
 
 def find_hub(home: Home) -> HubAddress:
-    """The address of this home's hub; HubUnreachable when none runs."""
+    """The address of this home's hub; raises HubUnreachable if there is none."""
     note = read_hub_file(home)
     if note is None:
         raise not_running()
@@ -130,14 +128,14 @@ def find_hub(home: Home) -> HubAddress:
 
 
 class CliHubClient:
-    """One connection to the hub. Use it as an async context manager."""
+    """A connection to the hub, used as an async context manager."""
 
     def __init__(self, address: HubAddress) -> None:
         self._http = httpx.AsyncClient(
             base_url=address.url,
             headers={TOKEN_HEADER: address.token, CLIENT_HEADER: TERMINAL},
             timeout=httpx.Timeout(REQUEST_SECONDS, connect=5.0),
-            trust_env=False,  # a proxy of the environment has no business on loopback
+            trust_env=False,  # never use a proxy for loopback
         )
 
     @classmethod
@@ -157,7 +155,7 @@ class CliHubClient:
         return await self._exchange("POST", path, body=body, timeout=timeout)
 
     async def wait_for_message(self, message_id: str) -> JsonObject:
-        """The message and its reply, once its turn is over, however long that takes; a restart is waited out."""
+        """Wait until the message's turn is over and return it with its replies. Survives a restart of the hub."""
         loop = asyncio.get_running_loop()
         gone_since: float | None = None
         while True:
@@ -177,7 +175,7 @@ class CliHubClient:
             gone_since = None
 
     def events(self, thread_id: str, last_id: str | None = None) -> AsyncGenerator[ServerEvent]:
-        """A thread's events, from the one after `last_id` on; connections that break are made again."""
+        """A thread's events after `last_id`, across reconnects."""
 
         @asynccontextmanager
         async def connect(after: str | None) -> AsyncGenerator[httpx.Response]:
@@ -231,7 +229,7 @@ def _parse_error(response: httpx.Response) -> AnnabelleError:
 
 
 def error_from(body: ErrorBody) -> AnnabelleError:
-    """The error a body was made from, so that it leaves with the right exit code."""
+    """Rebuild the error of a body, so that the exit code is right."""
     kind = {kind.code: kind for kind in reversed(_kinds(AnnabelleError))}.get(body.code, AnnabelleError)
     if issubclass(kind, TooManyRequests):
         return kind(body.message, hint=body.hint)
@@ -246,20 +244,20 @@ CALL_SECONDS = 600.0
 
 
 async def call_tool(client: CliHubClient, name: str, arguments: JsonObject) -> ToolResult:
-    """The tool's result, which may be an error."""
+    """Call a tool. The result may be an error."""
     body: JsonObject = {"name": name, "arguments": arguments}
     return ToolResult.model_validate(await client.post("/tools/call", body, timeout=CALL_SECONDS))
 
 
 def raise_if_failed(result: ToolResult) -> ToolResult:
-    """The result again; raises the error of a tool that failed, so that it leaves with the right exit code."""
+    """Return the result, or raise the tool's error so that the exit code is right."""
     if result.is_error:
         raise error_from(result.error) if result.error is not None else AnnabelleError(result.text)
     return result
 
 
 def call_tool_once(name: str, /, **arguments: object) -> ToolResult:
-    """One call on a connection of its own. What is None is left out."""
+    """Call a tool on a new connection. Arguments that are None are left out."""
 
     async def call() -> ToolResult:
         async with CliHubClient.for_home(Home.from_environment()) as client:

@@ -1,4 +1,4 @@
-"""Starts and stops the hub from the terminal: in the background, or for the time of one command."""
+"""Starts and stops the hub from the terminal, in the background or for one command."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True, slots=True)
 class HubProcess:
-    """A hub this command started."""
+    """A hub that this command started."""
 
     process: subprocess.Popen[bytes]
     output: Path
     output_start: int
 
     def read_output(self) -> str:
-        """What the hub printed since it was started, for when it dies early."""
+        """The hub's output since its start, to explain an early exit."""
         with contextlib.suppress(OSError), self.output.open("rb") as file:
             file.seek(self.output_start)
             return file.read()[-4000:].decode("utf-8", errors="replace").strip()
@@ -45,7 +45,7 @@ class HubProcess:
 
 
 def running_hub(home: Home) -> HubFile | None:
-    """The hub of this home if one is alive and answers."""
+    """This home's hub, if it is alive and answers."""
     note = read_hub_file(home)
     return note if note is not None and _answers(note) else None
 
@@ -58,7 +58,7 @@ def _answers(note: HubFile) -> bool:
 
 
 def wait_for_other_hub(home: Home, refusal: AlreadyRunning) -> HubFile:
-    """The hub whose start won the race against ours, once it is ready."""
+    """Wait for a hub that was started at the same time as ours."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         note = running_hub(home)
@@ -69,19 +69,19 @@ def wait_for_other_hub(home: Home, refusal: AlreadyRunning) -> HubFile:
 
 
 def start_hub(home: Home, *, die_with_parent: bool) -> HubProcess:
-    """Start a hub that ends with this process (`die_with_parent`) or lives on in a session of its own."""
+    """Start a hub that ends with this process (`die_with_parent`) or runs on in its own session."""
     home.prepare()
     words = home.logs / "hub.out"
     with words.open("ab") as output:
         start = output.tell()
         process = subprocess.Popen(
-            # -P: the home is its working folder, and nothing lying there may be imported.
+            # -P: the home is the working folder, and nothing in it may be imported.
             [sys.executable, "-P", "-m", "annabelle.hub"],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
             cwd=home.root,
-            # Its own session: Ctrl-C in the chat is meant for the chat.
+            # In its own session, Ctrl-C in the chat does not reach it.
             start_new_session=True,
             preexec_fn=_make_parent_death_hook() if die_with_parent else None,
         )
@@ -89,7 +89,7 @@ def start_hub(home: Home, *, die_with_parent: bool) -> HubProcess:
 
 
 def _make_parent_death_hook() -> Callable[[], None] | None:
-    """Ask the kernel to stop the child when we are gone, even by kill -9. Only Linux can be asked."""
+    """Have the kernel stop the child when this process dies, even by SIGKILL. Linux only."""
     if not sys.platform.startswith("linux"):
         return None
     prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
@@ -97,13 +97,13 @@ def _make_parent_death_hook() -> Callable[[], None] | None:
     def ask_kernel() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:
-            os._exit(1)  # we died before the kernel was asked
+            os._exit(1)  # the parent died before prctl took effect
 
     return ask_kernel
 
 
 def wait_until_ready(home: Home, hub: HubProcess, seconds: float = START_SECONDS) -> HubFile:
-    """Wait until the hub answers; when it ends instead, its own words and exit code are ours."""
+    """Wait until the hub answers; if it exits, raise its own message and exit code."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if hub.process.poll() is not None:
@@ -127,12 +127,12 @@ def _failure(hub: HubProcess) -> AnnabelleError:
     kind = kinds.get(code)
     if kind is None or not words:
         return Unavailable(f"Annabelle ended while it started (exit code {code}).", hint=f"Look into {hub.output}.")
-    # The hub's own last words are a sentence and a hint, too.
+    # The hub's last line of output is its error message.
     return kind(words.splitlines()[-1])
 
 
 def stop_hub(home: Home, grace: float) -> bool:
-    """Stop the hub of this home; False when none runs. One that is not gone in time is killed, which loses nothing."""
+    """Stop the hub of this home; False if none runs. It is killed after the grace period, which loses nothing."""
     note = read_hub_file(home)
     if note is None or not (_answers(note) or is_hub(note.pid)):
         return False
@@ -141,7 +141,7 @@ def stop_hub(home: Home, grace: float) -> bool:
 
 
 def is_hub(pid: int) -> bool:
-    """Whether a process that does not answer is a hub at all, and not one that got an old number."""
+    """Whether the process is a hub, since the pid may have been reused."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             return b"annabelle.hub" in Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -151,10 +151,10 @@ def is_hub(pid: int) -> bool:
 
 
 def stop_process(pid: int, grace: float, reap: subprocess.Popen[bytes] | None = None) -> None:
-    """SIGTERM, and SIGKILL for what is still there when the grace is over."""
+    """Send SIGTERM, and SIGKILL after the grace period."""
     for sign, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, 10.0)):
         if reap is not None and reap.poll() is not None:
-            return  # its number may belong to someone else by now
+            return  # the pid may have been reused
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, sign)
         deadline = time.monotonic() + seconds
@@ -167,7 +167,7 @@ def stop_process(pid: int, grace: float, reap: subprocess.Popen[bytes] | None = 
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process still runs; one that only waits to be collected does not."""
+    """Whether a process still runs; zombies do not count."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -188,7 +188,7 @@ EXTRA_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class HubSession:
-    """The hub in use; `own` when this command started it."""
+    """The hub in use; `own` is set if this command started it."""
 
     note: HubFile
     own: HubProcess | None
@@ -196,7 +196,7 @@ class HubSession:
 
 @contextmanager
 def temporary_hub(home: Home, meanwhile: Callable[[], None] | None = None) -> Generator[HubSession]:
-    """Use the hub that runs, else start one and stop it at the end. `meanwhile` is done while it starts."""
+    """Use the running hub, or start one and stop it at the end. `meanwhile` runs during the start."""
     settings = load_settings(home)
     note = running_hub(home)
     if note is not None:

@@ -1,4 +1,4 @@
-"""`annabelle logs`: the last lines of a component's log, and what comes after."""
+"""`annabelle logs`: shows the last lines of a component's log and follows it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from annabelle.core.home import Home
 
 
 class LogFollower:
-    """Gives the whole lines that came since the last look; a file that does not exist yet is waited for."""
+    """Returns complete lines added since the last call; the file may not exist yet."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -34,7 +34,7 @@ class LogFollower:
         if identity is None:
             return []
         if identity != self._identity or size < self._position:
-            # Rotated or started anew: what was added to the old file in between is in its numbered successor.
+            # The log was rotated or recreated. Lines added to the old file meanwhile are in its numbered successor.
             self._identity, self._position = identity, 0
         with self._path.open("rb") as file:
             file.seek(self._position)
@@ -72,7 +72,7 @@ def logs(
 
 
 def find_log(home: Home, component: str) -> Path:
-    """The log of a component; an unknown one names those there are."""
+    """The log file of a component; raises NotFound with the known names."""
     known = {path.stem: path for path in sorted(home.logs.glob("*.log"))}
     if component not in known:
         names = ", ".join(known) or "none yet: start Annabelle first"

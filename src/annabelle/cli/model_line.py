@@ -1,4 +1,4 @@
-"""Which model answers, in a line for the person, with the way to a better one."""
+"""Describes which model answers and how to get a better one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from annabelle.llm.providers import PROVIDERS
 
 
 async def describe_model(home: Home, settings: Settings, profile: AgentProfile | None = None) -> str:
-    """The model that answers by these settings, and why; or why none can."""
+    """The model that answers with these settings and why, or why none can."""
     try:
         selection = await ModelChooser(
             settings, home, profile or AgentProfile(agent_id=settings.thinker_agent_id)
@@ -28,12 +28,12 @@ async def describe_model(home: Home, settings: Settings, profile: AgentProfile |
 
 
 def find_profile(status: JsonObject, agent_id: str | None, settings: Settings) -> AgentProfile | None:
-    """How the hub has set up the agent that is talked to: the one asked for, else the first that is enabled."""
+    """The hub's profile of the given agent, or of the first enabled one."""
     agents = cast("list[JsonObject]", status.get("agents") or [])
     for agent in agents:
         if agent.get("agentId") == agent_id if agent_id is not None else agent.get("enabled"):
             provider, model = agent.get("llmProvider"), agent.get("model")
-            # What all agents have is better explained by the setting it comes from.
+            # A model that all agents share is better explained by its setting.
             own = provider if provider != settings.thinker_llm_provider else None
             return AgentProfile(
                 agent_id=str(agent["agentId"]),
@@ -44,7 +44,7 @@ def find_profile(status: JsonObject, agent_id: str | None, settings: Settings) -
 
 
 async def find_answering_model(home: Home, client: CliHubClient, message_id: str) -> str | None:
-    """The model that has answered a message, as its trace tells."""
+    """The model that answered a message, according to its trace."""
     replies = cast("list[JsonObject]", (await client.get(f"/messages/{message_id}")).get("replies") or [])
     trace_id = next((str(reply["traceId"]) for reply in replies if reply.get("traceId")), None)
     spans = parse_spans(read_trace(home.traces_file, trace_id)) if trace_id is not None else []

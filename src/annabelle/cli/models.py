@@ -1,4 +1,4 @@
-"""`annabelle models`: which model answers, which others there are, and getting a better one."""
+"""`annabelle models`: shows which model answers and the alternatives, and downloads models."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def use(
 
 
 def _describe_answering(home: Home, settings: Settings) -> tuple[str, str | None]:
-    """Which model answers now, and which one would after a restart, where that is another."""
+    """Which model answers now, and which would after a restart if it differs."""
     by_settings = asyncio.run(describe_model(home, settings))
     note = running_hub(home)
     if note is None:
@@ -118,7 +118,7 @@ def _describe_answering(home: Home, settings: Settings) -> tuple[str, str | None
 
 
 def _settings_for(name: str, registry: GgufRegistry) -> dict[str, str]:
-    """The settings a choice stands for; an empty value removes the setting."""
+    """The settings for a choice; an empty value removes the setting."""
     provider, _, model = name.partition(":")
     if name == "auto":
         return {"THINKER_LLM_PROVIDER": "", "EMBEDDED_MODEL": ""}

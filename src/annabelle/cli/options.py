@@ -1,4 +1,4 @@
-"""What several commands share: their look, and the options that mean the same everywhere."""
+"""What commands share: the Typer application and common options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT_CHAT = "terminal"
 
 
 def command_app(help_text: str | None = None) -> typer.Typer:
-    """A Typer application that looks like every other command of ours."""
+    """A Typer application with the settings that all commands share."""
     return typer.Typer(
         help=help_text,
         rich_markup_mode=None,

@@ -32,7 +32,7 @@ from annabelle.cli.turn_view import (
 
 
 def print_json(value: object) -> None:
-    """One JSON document on stdout; pydantic models become plain data."""
+    """Print one JSON document; pydantic models become plain data."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, default=_to_plain) + "\n")
     sys.stdout.flush()
 
@@ -47,17 +47,17 @@ def print_line(text: str) -> None:
 
 
 def print_paragraph(text: str) -> None:
-    """A sentence or more, broken between words where a terminal is too narrow for it."""
+    """Print text, wrapped between words on a terminal."""
     if sys.stdout.isatty():
         text = textwrap.fill(text, shutil.get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
     print_line(text)
 
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A plain table; the last column gets the room that is left."""
+    """Print a plain table; the last column gets the remaining width."""
     console = Console(highlight=False)
     if not console.is_terminal:
-        # A pipe has no width to fit into: nothing may be cut.
+        # A pipe has no width, so nothing may be cut.
         console.width = 10_000
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for position, title in enumerate(titles):
@@ -66,13 +66,13 @@ def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table.add_row(*(_escape_markup(cell) for cell in row))
     with console.capture() as drawn:
         console.print(table)
-    # The last column is filled up with blanks, which only get in the way of whoever copies or greps.
+    # Strip padding of the last column, which is in the way when copying or grepping.
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in drawn.get().splitlines()))
     sys.stdout.flush()
 
 
 def _escape_markup(text: str) -> str:
-    # Square brackets are markup to Rich.
+    # Rich treats square brackets as markup.
     return text.replace("[", "\\[")
 
 
@@ -83,7 +83,7 @@ _WAITING = "…"
 
 @dataclass(slots=True)
 class ChatScreen:
-    """Paints the changes of a turn. `_open` is the text of the current step, still erasable."""
+    """Renders the changes of a turn. `_open` is the text of the current step, which can still be erased."""
 
     out: TextIO
     colour: bool = True
@@ -92,7 +92,6 @@ class ChatScreen:
     _waiting: bool = False
 
     def show_waiting(self) -> None:
-        """A sign of life until the first word comes."""
         self._write(self._style(_DIM, _WAITING))
         self._waiting = True
 
@@ -127,7 +126,7 @@ class ChatScreen:
                 self._close()
 
     def _deliver(self, text: str) -> None:
-        """The delivered message, unless these very words were streamed already."""
+        """Show the delivered message unless the same text was streamed."""
         shown = (self._said + self._open).strip()
         self._close()
         if text.strip() and not shown.endswith(clean(text).strip()):
@@ -139,7 +138,7 @@ class ChatScreen:
         self._write(clean(text))
 
     def _erase(self) -> None:
-        """Take back what was streamed of this step; what has scrolled off the window is crossed by a note instead."""
+        """Erase what was streamed of this step, or add a note if it has scrolled off the window."""
         size = os.get_terminal_size(self.out.fileno()) if self.out.isatty() else os.terminal_size((80, 24))
         rows = sum(max(1, -(-cell_len(line) // size.columns)) for line in self._open.split("\n")) if self._open else 1
         if rows < size.lines and self.out.isatty():
@@ -149,7 +148,7 @@ class ChatScreen:
         self._open = ""
 
     def _close(self) -> None:
-        """The step is over: its text stays."""
+        """End the step; its text stays."""
         if self._open and not self._open.endswith("\n"):
             self._write("\n")
         self._said, self._open = self._said + self._open, ""
@@ -171,7 +170,7 @@ class ChatScreen:
 
 
 def clean(text: str) -> str:
-    """Text from a model or a tool without control characters: it must not steer the terminal."""
+    """Remove control characters, so that text from a model or tool cannot control the terminal."""
     return "".join(char for char in text if char in "\n\t" or (char >= " " and not "\x7f" <= char <= "\x9f"))
 
 

@@ -1,4 +1,4 @@
-"""`annabelle restart`: down and up again."""
+"""`annabelle restart`: stops and starts the hub."""
 
 from __future__ import annotations
 

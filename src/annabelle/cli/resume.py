@@ -1,4 +1,4 @@
-"""`annabelle resume`: let go on what was stopped."""
+"""`annabelle resume`: resumes stopped agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`annabelle rules`: what must be asked about, what must never be done, and what is always allowed."""
+"""`annabelle rules`: lists and changes what is asked about, forbidden or allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`annabelle servers`: what runs, and the owner's word on the servers that others made."""
+"""`annabelle servers`: lists servers, and accepts or rejects external ones."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def accept(name: Name, json: Json = False) -> None:
     found = _fetch_review(name)
     if not json:
         _print_lines(str(found["diff"]).split("\n") if found["diff"] else [])
-    # Without a digest it would be a yes to whatever comes to hold the server back in the next moment.
+    # Without a digest, this would also accept a change that comes in the next moment.
     digest = found["digest"] or "nothing held it back"
     status = _post(f"/servers/{quote(name, safe='')}/accept", {"digest": digest})
     if json:

@@ -1,4 +1,4 @@
-"""`annabelle service`: let the machine's service manager start Annabelle, now and after every boot (UX-04)."""
+"""`annabelle service`: runs Annabelle under the machine's service manager (UX-04)."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _build_plan(home: Home) -> ServicePlan:
         home=home.root,
         search_path=os.environ.get("PATH") or os.defpath,
         stop_seconds=math.ceil(grace + EXTRA_SECONDS),
-        # Root may install the service of somebody else's home; it must not run as root then.
+        # Root may install the service for another user's home, and it must not run as root then.
         user=owner_of(home.root) if home.root.exists() else None,
     )
 
@@ -132,8 +132,8 @@ def _refuse_other_home(manager: ServiceManager, home: Home) -> None:
 
 
 def _start_service(manager: ServiceManager, home: Home) -> HubFile:
-    """Hand the home over to the service manager, and wait until its hub is ready."""
-    # Two hubs can not share a home. Stopping one loses nothing, so the service simply takes over.
+    """Start the service and wait until its hub is ready."""
+    # Two hubs cannot share a home. Stopping the running one loses nothing, so the service takes over.
     bring_down(home)
     for argv in [*manager.enable(), *manager.start()]:
         run_command(argv)
@@ -164,7 +164,7 @@ def _delete_unit(path: Path) -> None:
 
 
 def _only_in_this_terminal() -> list[str]:
-    """Settings the service will not have, because they stand in no file."""
+    """Environment settings that the service will not have, because no file holds them."""
     return sorted(
         {name.upper() for name, value in os.environ.items() if value and name.lower() in Settings.model_fields}
     )

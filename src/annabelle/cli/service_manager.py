@@ -1,4 +1,4 @@
-"""systemd and launchd: the unit or job Annabelle runs as, and the commands that manage it. It holds no secret."""
+"""systemd and launchd: the unit or job for Annabelle, without secrets, and the commands that manage it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from annabelle.core.home import HOME_VARIABLE
 
 LABEL = "annabelle"
 LAUNCHD_LABEL = "local.annabelle.hub"
-# Five starts within five minutes: a hub that can not run must not be started for ever.
+# At most five starts within five minutes, so that a broken hub is not restarted forever.
 RESTART_SECONDS, BURST, BURST_SECONDS = 5, 5, 300
-# Starting again helps neither a mistaken setting nor a home that another process owns.
+# A restart fixes neither a wrong setting nor a home that another process owns.
 HOPELESS = (OperatorMistake.exit_code, AlreadyRunning.exit_code)
 
 
 @dataclass(frozen=True, slots=True)
 class ServicePlan:
-    """What is started, for whom, and how long it may take to stop. `user` is named only in a unit of the system."""
+    """What to start, and how long it may take to stop. `user` is used in system units only."""
 
     python: str
     home: Path
@@ -36,17 +36,17 @@ class ServicePlan:
 
     @property
     def argv(self) -> list[str]:
-        """The hub itself, in the foreground, with the Python of this install; -P imports nothing from the home."""
+        """The hub in the foreground with this Python; -P imports nothing from the home."""
         return [self.python, "-P", "-m", "annabelle.hub"]
 
     @property
     def environment(self) -> dict[str, str]:
-        """Servers the user has added are found through the search path; everything else is in the home."""
+        """PATH finds servers the user has added; everything else is in the home."""
         return {HOME_VARIABLE: str(self.home), "PATH": self.search_path}
 
 
 def systemd_unit(plan: ServicePlan, *, system: bool) -> str:
-    """The unit file: of the system for root, of the user for everyone else."""
+    """The unit file: a system unit for root, otherwise a user unit."""
     lines = [
         "# Made by `annabelle service install`; `annabelle service remove` takes it away again.",
         "[Unit]",
@@ -64,7 +64,7 @@ def systemd_unit(plan: ServicePlan, *, system: bool) -> str:
         "Restart=on-failure",
         f"RestartSec={RESTART_SECONDS}",
         f"RestartPreventExitStatus={' '.join(str(code) for code in HOPELESS)}",
-        # The hub winds down its own children; only what is left of them is killed.
+        # The hub stops its own children; only those left are killed.
         "KillMode=mixed",
         f"TimeoutStopSec={plan.stop_seconds}",
         "UMask=0077",
@@ -77,7 +77,7 @@ def systemd_unit(plan: ServicePlan, *, system: bool) -> str:
 
 
 def launchd_job(plan: ServicePlan, *, system: bool) -> str:
-    """The property list: an agent of the user, or a daemon for root."""
+    """The property list: a daemon for root, otherwise a user agent."""
     job: dict[str, object] = {
         "Label": LAUNCHD_LABEL,
         "ProgramArguments": plan.argv,
@@ -85,7 +85,7 @@ def launchd_job(plan: ServicePlan, *, system: bool) -> str:
         "EnvironmentVariables": plan.environment,
         "RunAtLoad": True,
         "KeepAlive": {"SuccessfulExit": False},
-        # launchd knows no limit on starts, so the pause between two is longer.
+        # launchd has no start limit, so pause longer between starts.
         "ThrottleInterval": 6 * RESTART_SECONDS,
         "ExitTimeOut": plan.stop_seconds,
         "Umask": 0o077,
@@ -96,13 +96,13 @@ def launchd_job(plan: ServicePlan, *, system: bool) -> str:
 
 
 def home_of_unit(text: str) -> str | None:
-    """The home an installed unit serves; None when it does not say."""
+    """The home an installed unit serves, or None."""
     found = re.search(rf'^Environment="{HOME_VARIABLE}=(.*)"$', text, re.MULTILINE)
     return re.sub(r"\\(.)|%(%)", r"\1\2", found[1]) if found else None
 
 
 def home_of_job(text: str) -> str | None:
-    """The home an installed launchd job serves; None when it does not say."""
+    """The home an installed launchd job serves, or None."""
     try:
         job = plistlib.loads(text.encode())
         return str(job["EnvironmentVariables"][HOME_VARIABLE])
@@ -122,7 +122,7 @@ def _quoted(text: str) -> str:
 
 
 def _command_word(text: str) -> str:
-    """A word of ExecStart, where a dollar would begin a variable."""
+    """Escape a word of ExecStart, where a dollar sign starts a variable."""
     return _quoted(text).replace("$", "$$") if re.search(r"[^\w./+@:-]", text) else text
 
 
@@ -152,7 +152,7 @@ class ServiceManager(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Systemd:
-    """systemd: a unit of the system for root, of the user for everyone else."""
+    """A system unit for root, otherwise a user unit."""
 
     system: bool
 
@@ -181,7 +181,7 @@ class Systemd:
         return home_of_unit(text)
 
     def is_available(self) -> bool:
-        """In a container the program often exists while nothing listens to it."""
+        """In containers systemctl often exists although systemd does not run."""
         return shutil.which("systemctl") is not None and read_command(self._command("is-system-running")) in _AWAKE
 
     def enable(self) -> list[Argv]:
@@ -208,7 +208,7 @@ class Systemd:
 
 @dataclass(frozen=True, slots=True)
 class Launchd:
-    """launchd: a daemon for root, an agent of the user for everyone else."""
+    """A daemon for root, otherwise a user agent."""
 
     system: bool
 
@@ -235,7 +235,7 @@ class Launchd:
         return shutil.which("launchctl") is not None
 
     def enable(self) -> list[Argv]:
-        # A job that is loaded already would refuse its new file.
+        # launchd refuses the new file of a job that is already loaded.
         return [*self.disable(), ["launchctl", "bootstrap", self._domain, str(self.file)]]
 
     def start(self) -> list[Argv]:
@@ -258,7 +258,6 @@ class Launchd:
 
 
 def service_manager() -> ServiceManager:
-    """The one this machine has."""
     system = os.geteuid() == 0
     if sys.platform == "darwin":
         return Launchd(system)
@@ -271,7 +270,7 @@ def service_manager() -> ServiceManager:
 
 
 def owner_of(path: Path) -> str:
-    """The name of whoever owns a folder; the number where the machine has no name for it."""
+    """The owner's user name, or the uid if it has no name."""
     try:
         return path.owner()
     except KeyError:
@@ -279,7 +278,7 @@ def owner_of(path: Path) -> str:
 
 
 def read_command(argv: Argv) -> str:
-    """What a command answers on stdout; nothing when it can not be run."""
+    """The command's stdout, or "" if it cannot be run."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=COMMAND_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
@@ -288,7 +287,7 @@ def read_command(argv: Argv) -> str:
 
 
 def run_command(argv: Argv) -> None:
-    """Run a command of the service manager; its own words when it refuses."""
+    """Run a service manager command; raises Unavailable with its message if it fails."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=COMMAND_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -1,4 +1,4 @@
-"""`annabelle sessions`: the conversations there are, and how to start one afresh."""
+"""`annabelle sessions`: lists conversations and clears one."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"[\w.,:/@%+~\-\[\]{}]*")
 
 
 def find_setting(name: str) -> tuple[str, FieldInfo]:
-    """A setting by its name in any case; an unknown one names the closest."""
+    """Find a setting by name, in any case; the error suggests close matches."""
     field = Settings.model_fields.get(name.lower())
     if field is None:
         close = get_close_matches(name.upper(), [known.upper() for known in Settings.model_fields], n=3)
@@ -37,7 +37,7 @@ def is_secret(field: FieldInfo) -> bool:
 
 
 def check_value(name: str, field: FieldInfo, text: str) -> None:
-    """Refuse a value the setting can not have, before anything is written. The message never repeats a secret."""
+    """Refuse an invalid value before anything is written. The message never repeats a secret."""
     if not text.isprintable():
         raise ConfigMistake(f"{name} is not valid: it must be one line of visible characters.", field=name)
     if "${" in text:
@@ -47,7 +47,7 @@ def check_value(name: str, field: FieldInfo, text: str) -> None:
             field=name,
         )
     try:
-        # The type and its bounds as the settings class declares them, for this one field.
+        # Validate with the type and bounds of this one field.
         TypeAdapter[object](Annotated[field.annotation, field]).validate_python(text)  # pyright: ignore
     except ValidationError as error:
         reason = error.errors(include_url=False, include_input=False)[0]["msg"]
@@ -60,7 +60,7 @@ def check_value(name: str, field: FieldInfo, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """The file a person may also edit by hand: comments and unknown lines stay as they are."""
+    """The settings file. It can be edited by hand: comments and unknown lines are kept."""
 
     path: Path
 
@@ -77,7 +77,7 @@ class SettingsFile:
         self._write([*self._lines_without(name), f"{name}={_quote(value)}"])
 
     def unset(self, name: str) -> bool:
-        """Remove a setting; False when the file did not have it."""
+        """Remove a setting; False if the file did not have it."""
         before, after = self._lines(), self._lines_without(name)
         if len(before) == len(after):
             return False
@@ -105,7 +105,7 @@ class SettingsFile:
 
 
 def _quote(value: str) -> str:
-    """As the reader of the file understands it: single quotes keep everything but themselves and backslashes."""
+    """Quote for dotenv: within single quotes, only quotes and backslashes need escaping."""
     if _PLAIN.fullmatch(value):
         return value
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
@@ -113,7 +113,7 @@ def _quote(value: str) -> str:
 
 
 class _ExplicitSettings(Settings):
-    """Settings from what is handed over and nothing else: the environment of this process is another one."""
+    """Settings from the given values only, without this process's environment."""
 
     @classmethod
     def settings_customise_sources(
@@ -128,7 +128,7 @@ class _ExplicitSettings(Settings):
 
 
 def read_hub_settings(home: Home, note: HubFile) -> Settings | None:
-    """What the hub goes by; None where that can not be known from here."""
+    """The settings a running hub uses, or None if they cannot be determined."""
     environment = _environment_of(note.pid)
     if environment is None or _changed_since(home.settings_file, note):
         return None
@@ -142,7 +142,7 @@ def read_hub_settings(home: Home, note: HubFile) -> Settings | None:
 
 
 def _environment_of(pid: int) -> dict[str, str] | None:
-    """The environment a process of ours was started with. Only Linux tells."""
+    """The environment a process was started with; Linux only."""
     try:
         text = Path(f"/proc/{pid}/environ").read_bytes().decode("utf-8", errors="surrogateescape")
     except OSError:
@@ -151,7 +151,7 @@ def _environment_of(pid: int) -> dict[str, str] | None:
 
 
 def _changed_since(file: Path, note: HubFile) -> bool:
-    """Whether the file is younger than the hub, which read it once when it started."""
+    """Whether the file changed after the hub started, which read it once."""
     try:
         changed = file.stat().st_mtime
     except OSError:

@@ -1,4 +1,4 @@
-"""A status line on stderr while something takes its time; nothing where nobody looks."""
+"""A status line on stderr during long operations, if a person is watching."""
 
 from __future__ import annotations
 
@@ -15,26 +15,25 @@ _ERASE = "\r\x1b[K"
 
 
 def is_watched() -> bool:
-    """Whether a person sees stderr and wants words on it."""
+    """Whether stderr is a terminal and JSON output is off."""
     return sys.stderr.isatty() and "--json" not in sys.argv
 
 
 def show_status(what: str) -> None:
-    """Say what is being done, on a line that the next words replace."""
+    """Show what is being done on a line that the next output replaces."""
     if is_watched():
         sys.stderr.write(f"{_ERASE}{what} …")
         sys.stderr.flush()
 
 
 def clear_status() -> None:
-    """Take the line away again."""
     if is_watched():
         sys.stderr.write(_ERASE)
         sys.stderr.flush()
 
 
 class Spinner:
-    """While inside, says what is being done, and after a few seconds for how long already."""
+    """Shows what is being done, and after a few seconds for how long."""
 
     def __init__(self, what: str) -> None:
         self._what, self._over = what, threading.Event()
@@ -63,6 +62,6 @@ class Spinner:
 
 
 def first_words() -> None:
-    """A running hub leaves a note in the home; without one, a start is to come."""
+    """Announce a start, unless the hub's file in the home shows that one runs."""
     if not Home.from_environment().hub_file.exists():
         show_status("Starting Annabelle")

@@ -1,4 +1,4 @@
-"""`annabelle status`: what runs and how it is doing."""
+"""`annabelle status`: shows what runs and its state."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ async def _fetch_status(home: Home) -> JsonObject:
 
 
 def print_status(home: Home, found: JsonObject) -> None:
-    """The hub, its agents, its servers and its notices, for a person."""
     note = read_hub_file(home)
     if note is not None:
         since = _format_uptime(found.get("uptimeSeconds"))
@@ -85,7 +84,7 @@ def _format_uptime(seconds: object) -> str:
 
 
 def _state_of(agent: JsonObject) -> str:
-    """An agent without a process is no trouble, and must not look like one."""
+    """Describe an agent's state. Without a process it is ready, not in trouble."""
     if agent.get("stopped"):
         return "stopped, until: annabelle resume"
     if agent.get("paused"):

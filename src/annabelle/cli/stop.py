@@ -1,6 +1,4 @@
-"""`annabelle stop`: stops agents through the hub, or kills a hub that does not answer; the next start reads the halt
-file.
-"""
+"""`annabelle stop`: stops agents through the hub, or kills a hub that does not answer; the next one starts stopped."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ How = Literal["asked", "killed", "written"]
 
 @dataclass(frozen=True, slots=True)
 class HaltOutcome:
-    """What came of it, and how: the hub was asked, was killed, or does not run and will read it."""
+    """The result of a stop or resume: the hub was asked, killed, or will read the file at its start."""
 
     message: str
     how: How
@@ -54,8 +52,6 @@ class _RunningHub:
 
 @dataclass(frozen=True, slots=True)
 class HaltControl:
-    """What is stopped in one home."""
-
     home: Home
 
     def stop(self, target: str) -> HaltOutcome:
@@ -67,7 +63,7 @@ class HaltControl:
         if hub is not None:
             _kill_hub(hub.pid)
             if Halts(self.home.halts_file).find(target) is None:
-                # A disk that was full, or a hub that wrote what it knew in its last moment.
+                # The disk was full, or the hub wrote its own state as it ended.
                 trouble = self._store_halt(target)
         self._audit("stopped", target, killed=hub is not None)
         if trouble is not None:
@@ -93,7 +89,7 @@ class HaltControl:
         return HaltOutcome(f"{what} when Annabelle starts." if was else "Nothing was stopped.", "written")
 
     def _find_hub(self) -> _RunningHub | None:
-        """The hub of this home, also one that is starting: it holds the lock and has not said yet where it is."""
+        """The hub of this home, including one that is starting: it holds the lock but has no URL yet."""
         note = read_hub_file(self.home)
         pid = note.pid if note is not None else _read_lock_pid(self.home)
         if pid is None or not is_hub(pid):
@@ -109,7 +105,7 @@ class HaltControl:
         return HaltOutcome(str(answer["message"]), "asked", int(str(answer.get("turns") or 0)))
 
     def _store_halt(self, target: str) -> StorageTrouble | None:
-        """Have the next hub start stopped. That this can not be written down keeps nobody from ending the one there."""
+        """Make the next hub start stopped. A failed write is returned, so that the hub is killed anyway."""
         try:
             self._write(target, stop=True)
         except StorageTrouble as trouble:
@@ -117,7 +113,7 @@ class HaltControl:
         return None
 
     def _write(self, target: str, *, stop: bool) -> bool:
-        """Change the file that the hub reads when it starts; whether anything changed."""
+        """Change the halt file and return whether anything changed."""
         if target != ALL:
             config = AgentsFile(self.home, load_settings(self.home), Notices()).load()
             if config.agent(target) is None:
@@ -133,7 +129,7 @@ class HaltControl:
         return changed
 
     def _audit(self, event: str, target: str, *, killed: bool) -> None:
-        """The audit is nobody's when no hub runs; one that can not be had does not keep us from stopping."""
+        """Write to the audit log directly, since no hub runs. A failure does not prevent the stop."""
         chain = AuditChain(AuditPaths.from_home(self.home), AuditLimits(), Redactor.from_environment())
         with contextlib.suppress(StorageTrouble, OSError):
             _open_chain(chain)
@@ -145,7 +141,7 @@ class HaltControl:
 
 
 def _kill_hub(pid: int) -> None:
-    """Kill a hub with all below it, and wait until it is gone: what it held is free then."""
+    """Kill a hub with its children and wait until it is gone and its locks are free."""
     kill_tree(pid)
     deadline = time.monotonic() + GONE_SECONDS
     while is_alive(pid) and time.monotonic() < deadline:
@@ -153,7 +149,7 @@ def _kill_hub(pid: int) -> None:
 
 
 def _open_chain(chain: AuditChain) -> None:
-    """The lock of a hub that was killed is free when the last of its threads is gone, a moment after its end."""
+    """Open the log; the lock of a killed hub is released a moment after its end."""
     deadline = time.monotonic() + GONE_SECONDS
     while True:
         try:

@@ -1,4 +1,4 @@
-"""`annabelle tasks`: work that agents handed on to subagents or to the background."""
+"""`annabelle tasks`: lists work that agents handed to subagents or to the background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads what a person types: chat lines with history, answers, secrets, and texts from their editor."""
+"""Reads what a person types: chat lines with history, answers, secrets, and text from an editor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from annabelle.core.errors import CallerMistake
 
 try:
     import readline
-except ImportError:  # a Python built without it still chats
+except ImportError:  # chat works without it
     readline = None
 try:
     import termios
@@ -30,11 +30,11 @@ HISTORY_LINES = 1000
 
 @dataclass(slots=True)
 class LinePrompt:
-    """Reads lines; remembers them over sessions, for the owner's eyes only."""
+    """Reads lines and keeps their history in a file only the owner can read."""
 
     history: Path
     forgotten: Path | None = None
-    """Grows when something is forgotten: what this process still holds is not written back then."""
+    """Grows when something is forgotten; then this process must not write its history back."""
     text: str = "› "
     _forgotten_bytes: int = 0
 
@@ -54,7 +54,7 @@ class LinePrompt:
             readline.write_history_file(self.history)
 
     def read(self) -> str | None:
-        """The next line; None at the end of input. Ctrl-C raises KeyboardInterrupt."""
+        """The next line, or None at the end of input. Ctrl-C raises KeyboardInterrupt."""
         try:
             return input(self.text)
         except EOFError:
@@ -62,10 +62,7 @@ class LinePrompt:
 
 
 def read_answer(question: str) -> str | None:
-    """What a person answers; None when they press Ctrl-C or Ctrl-D. It is no line of the chat's history.
-
-    What was typed before the question was shown was not meant for it, and is dropped.
-    """
+    """Read an answer outside the chat history, dropping earlier input; None on Ctrl-C or Ctrl-D."""
     if termios is not None:
         with contextlib.suppress(OSError, ValueError, termios.error):
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
@@ -92,7 +89,7 @@ _USUAL = ("nano", "vi")
 
 
 def edit_text(text: str, suffix: str = ".txt") -> str:
-    """The text as it was when the editor was left. The file is the person's alone, and gone afterwards."""
+    """Let the person edit the text in a private temporary file."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"annabelle{suffix}"
         file.write_text(text, encoding="utf-8")
@@ -122,16 +119,16 @@ MAX_CHARS = 1000
 
 
 def ask_line(what: str, option: str, *, secret: bool = False) -> str:
-    """The next answer; `option` is how it could have been given instead."""
+    """Ask for a line; `option` names the other way to give it."""
     line = _read_terminal(what, secret=secret) if sys.stdin.isatty() else sys.stdin.readline(MAX_CHARS + 2)
-    answer = line.rstrip("\r\n") if secret else line.strip()  # blanks belong to a password
+    answer = line.rstrip("\r\n") if secret else line.strip()  # spaces may be part of a password
     if not answer.strip():
         raise CallerMistake(f"{what} is missing.", hint=f"Give it with {option}, or run this in a terminal.")
     return check_line(what, answer)
 
 
 def check_line(what: str, answer: str) -> str:
-    """An answer as it may be used: one line of a bearable length."""
+    """Check that an answer has no control characters and is not too long."""
     if len(answer) > MAX_CHARS:
         raise CallerMistake(f"{what} is too long.")
     if any(ord(char) < 32 or ord(char) == 127 for char in answer):
@@ -140,7 +137,7 @@ def check_line(what: str, answer: str) -> str:
 
 
 def _read_terminal(what: str, *, secret: bool) -> str:
-    # Questions go to stderr, so that stdout has nothing but the answer of the command.
+    # Ask on stderr, so that stdout contains only the command's result.
     shown = f"{what}: "
     try:
         if secret:

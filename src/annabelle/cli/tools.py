@@ -1,4 +1,4 @@
-"""`annabelle tools`: what Annabelle can do, and doing one of it by hand."""
+"""`annabelle tools`: lists the tools and calls one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def call(
 
 
 def first_sentence(description: str) -> str:
-    """What a tool does, without the group in brackets that is meant for the model."""
+    """The first sentence, without the group in brackets, which is for the model."""
     text = re.sub(r"^\[[^\]]*\]\s*", "", " ".join(clean(description).split()))
     return text.partition(". ")[0].rstrip(".")
 
@@ -81,13 +81,13 @@ async def _fetch_tools() -> ToolList:
 async def _call(name: str, given: list[str]) -> ToolResult:
     async with CliHubClient.for_home(Home.from_environment()) as client:
         listing = ToolList.model_validate(await client.get("/tools/list"))
-        # A name that is not in the list goes on to the hub, whose refusal names the closest ones.
+        # The hub refuses unknown names and suggests close ones.
         schema = next((tool.input_schema for tool in listing.tools if tool.name == name), JsonObject())
         return await call_tool(client, name, parse_arguments(given, schema))
 
 
 def parse_arguments(given: list[str], schema: JsonObject) -> JsonObject:
-    """Arguments from the command line: one JSON object, or key=value pairs read as the tool's schema says."""
+    """Parse one JSON object, or key=value pairs according to the tool's schema."""
     if len(given) == 1 and given[0].lstrip().startswith("{"):
         try:
             value = json_text.loads(given[0])
@@ -107,7 +107,7 @@ def parse_arguments(given: list[str], schema: JsonObject) -> JsonObject:
 
 
 def _parse_value(text: str, schema: JsonObject) -> object:
-    """Text stays text where the tool wants text; elsewhere it is read as JSON when it is JSON."""
+    """Keep text where the schema wants a string; otherwise parse it as JSON if possible."""
     if schema.get("type") == "string":
         return text
     try:

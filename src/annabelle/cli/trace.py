@@ -1,4 +1,4 @@
-"""`annabelle trace ID`: one turn as a waterfall, from the trace file in the home (TRC-04)."""
+"""`annabelle trace ID`: shows one turn as a waterfall from the trace file (TRC-04)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Data = Mapping[str, object]
 
 
 def summarize_turn(spans: Sequence[TraceSpan]) -> list[Row]:
-    """One line per thing worth knowing, with its heading; empty for a trace without a turn."""
+    """Summary rows with headings; empty for a trace without a turn."""
     rows = [
         (heading, clean(text))
         for event, heading, tell in _SUMMARIES
@@ -159,7 +159,7 @@ def trace(
 
 
 def find_last_turn(path: Path) -> str | None:
-    """The trace of the message that was received last."""
+    """The trace id of the last received message."""
     for file in (path, path.with_name(f"{path.name}.1")):
         if file.exists():
             with file.open(encoding="utf-8", errors="replace") as lines:
@@ -170,7 +170,6 @@ def find_last_turn(path: Path) -> str | None:
 
 
 def print_waterfall(trace_id: str, spans: list[TraceSpan]) -> None:
-    """The waterfall: when each thing began after the first, how long it took, and what it says about itself."""
     start, end = min(span.began for span in spans), max(span.ended for span in spans)
     whole = max((end - start).total_seconds(), 0.001)
     console = Console(highlight=False)
@@ -191,7 +190,7 @@ def print_waterfall(trace_id: str, spans: list[TraceSpan]) -> None:
 
 
 def render_bar(begin: float, length: float) -> str:
-    """A bar in a fixed width; even a moment is visible."""
+    """A bar of fixed width with at least one block."""
     left = min(int(begin * BAR_WIDTH), BAR_WIDTH - 1)
     size = max(1, min(round(length * BAR_WIDTH), BAR_WIDTH - left))
     return " " * left + "█" * size + " " * (BAR_WIDTH - left - size)
@@ -202,7 +201,7 @@ def _format_seconds(seconds: float) -> str:
 
 
 def _format_details(data: Mapping[str, object]) -> str:
-    """What an event says about itself; ids that only a machine needs are in the JSON."""
+    """An event's details without ids, which only the JSON shows."""
     shown = [(name, value) for name, value in data.items() if name not in _IDS and (value or value is False)]
     texts = (
         value if isinstance(value, str) else json_text.dumps(value, ensure_ascii=False, default=str)

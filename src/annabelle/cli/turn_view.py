@@ -1,7 +1,7 @@
-"""What a reader of the event stream shows of one turn, and how a newer attempt replaces an older one.
+"""Turns the events of one turn into changes for a screen.
 
-A pure fold: events go in, changes for a screen come out. After a crash a step may be tried again; what was shown of
-the older attempt is taken back as soon as the newer one speaks, and the text of a finished step replaces its pieces.
+A pure fold. After a crash a step may be tried again: the new attempt replaces what was shown of the old one, and the
+text of a finished step replaces its pieces.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from annabelle.core.messages import TurnEvent
 
 @dataclass(frozen=True, slots=True)
 class TextAdded:
-    """More text of the step that speaks now."""
+    """More text of the current step."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class TextReplaced:
-    """The text of this step is this instead; forget what was shown of it."""
+    """Replaces all text of the current step."""
 
     text: str
 
@@ -55,15 +55,13 @@ class NoticeAdded:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAsked:
-    """The turn waits for the person's answer to this question; the message behind it is the question in words."""
+    """The turn waits for the person's answer; the message that follows is the question in words."""
 
     approval_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReplySent:
-    """The message as it was delivered."""
-
     text: str
 
 
@@ -93,7 +91,7 @@ TurnChange = (
 
 @dataclass(slots=True)
 class TurnView:
-    """The turn of one message, as far as its events have told."""
+    """The turn of one message, from the events so far."""
 
     message_id: str
     _step: int = -1
@@ -103,7 +101,7 @@ class TurnView:
     _seen: set[str] = field(default_factory=set[str])
 
     def apply(self, event: TurnEvent) -> list[TurnChange]:
-        """What this event changes on a screen: often one thing, nothing for what was known or is out of date."""
+        """The changes for this event; none if it is known or outdated."""
         if event.message_id != self.message_id or event.key in self._seen:
             return []
         self._seen.add(event.key)
@@ -118,7 +116,7 @@ class TurnView:
                 known = cast("dict[str, object]", arguments) if isinstance(arguments, dict) else {}
                 return [ToolStarted(_text_field(data, "call_id"), _text_field(data, "name"), known)]
             case "tool_complete":
-                # A call that waits was not made: the question says all there is to say.
+                # The call was not made; the question is shown instead.
                 return [] if data.get("status") == "waiting" else [_parse_finished(data)]
             case "notice":
                 return [NoticeAdded(_text_field(data, "text") or _text_field(data, "message"))]
@@ -142,7 +140,7 @@ class TurnView:
         if event.step > self._step:
             self._step, self._attempt, self._text, self._whole = event.step, event.attempt, "", False
         if final:
-            # The finished text of a step is a fact, whichever attempt it came from.
+            # The finished text of a step is valid whichever attempt it came from.
             shown, self._text, self._whole = self._text, text, True
             return _text_changes(shown, text)
         if self._whole:
@@ -172,7 +170,7 @@ def _parse_finished(data: dict[str, object]) -> ToolFinished:
 
 
 def parse_failure(data: dict[str, object], text: str = "") -> ErrorBody:
-    """The error an event or a stored reply carries; its plain text when it carries no more."""
+    """The error in an event or stored reply, or its plain text."""
     inner = data.get("error")
     fields = cast("dict[str, object]", inner) if isinstance(inner, dict) else data
     message = _text_field(fields, "message") or text or "The turn failed."

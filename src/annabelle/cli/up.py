@@ -1,4 +1,4 @@
-"""`annabelle up`: start in the background and come back when it is ready."""
+"""`annabelle up`: starts the hub in the background and returns when it is ready."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def up(json: Json = False) -> None:
 
 
 def bring_up(home: Home) -> tuple[HubFile, bool]:
-    """The running hub of this home, and whether it was started just now."""
+    """The running hub, and whether it was just started."""
     note = running_hub(home)
     if note is not None:
         return note, False

@@ -1,4 +1,4 @@
-"""`annabelle users`: who beside the owner may talk to Annabelle."""
+"""`annabelle users`: manages who besides the owner may talk to Annabelle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`annabelle version`."""
+"""`annabelle version`: prints the version."""
 
 from __future__ import annotations
 

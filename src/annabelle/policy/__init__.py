@@ -1,1 +1,1 @@
-"""What may happen, and why: where content came from, and what that allows."""
+"""Decides which calls are allowed, from where content came and what the person said."""

@@ -1,6 +1,4 @@
-"""Spending limits: the token rate of an agent, the budgets of a day and a month, and the most calls a message
-can cause.
-"""
+"""Spending limits: an agent's token rate, daily and monthly budgets, and the calls one message can cause."""
 
 from __future__ import annotations
 
@@ -18,8 +16,6 @@ BUCKETS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class MinuteUsage:
-    """What was used in one minute."""
-
     prompt_tokens: int = 0
     completion_tokens: int = 0
     calls: int = 0
@@ -37,10 +33,10 @@ class MinuteUsage:
 
 
 class TokenWindow:
-    """Sixty minutes that end with the latest one it was told of.
+    """Usage per minute over the last hour.
 
-    Minutes are numbers of any clock. A clock that goes back is not followed: what comes then counts in the latest
-    minute, so that nothing is dropped early and nothing counts twice.
+    Minutes are numbers of any clock. If the clock goes back, usage counts in the latest minute, so that nothing is
+    dropped early or counted twice.
     """
 
     def __init__(self) -> None:
@@ -48,27 +44,25 @@ class TokenWindow:
         self._latest = 0
 
     def add(self, minute: int, prompt_tokens: int, completion_tokens: int, calls: int = 1) -> None:
-        """Count a call, or several."""
         minute = self._advance(minute)
         used = MinuteUsage(max(0, prompt_tokens), max(0, completion_tokens), max(0, calls))
         self._buckets[minute] = self._buckets.get(minute, MinuteUsage()) + used
 
     def clear(self) -> None:
-        """Forget the hour."""
         self._buckets.clear()
 
     def total(self, minute: int) -> MinuteUsage:
-        """The whole hour that ends with this minute."""
+        """Usage in the hour that ends with this minute."""
         self._advance(minute)
         return sum(self._buckets.values(), MinuteUsage())
 
     def short(self, minute: int, minutes: int) -> MinuteUsage:
-        """The last few minutes, this one included."""
+        """Usage in the last few minutes, including this one."""
         first = self._advance(minute) - minutes
         return sum((bucket for at, bucket in self._buckets.items() if at > first), MinuteUsage())
 
     def baseline(self, minute: int, minutes: int) -> list[MinuteUsage]:
-        """The minutes before the last few in which anything was used."""
+        """The minutes before the last few that have any calls."""
         first = self._advance(minute) - minutes
         return [bucket for at, bucket in self._buckets.items() if at <= first and bucket.calls]
 
@@ -88,7 +82,7 @@ class TokenWindow:
 
 @dataclass(frozen=True, slots=True)
 class SpendingLimits:
-    """When an agent is paused. `minimum_rate` keeps a quiet habit from making every busy minute a spike."""
+    """When an agent is paused. `minimum_rate` prevents false spikes for agents that usually spend little."""
 
     hard_cap_tokens: int = 250_000
     short_minutes: int = 2
@@ -99,8 +93,6 @@ class SpendingLimits:
 
 @dataclass(frozen=True, slots=True)
 class SpendingRate:
-    """How fast an agent spends at this moment."""
-
     hour_tokens: int
     hour_calls: int
     short_rate: float
@@ -110,7 +102,7 @@ class SpendingRate:
 
 
 def measure_rate(window: TokenWindow, minute: int, limits: SpendingLimits) -> SpendingRate:
-    """The window in figures; rates are tokens per minute."""
+    """Measure the window. Rates are in tokens per minute."""
     hour = window.total(minute)
     baseline = window.baseline(minute, limits.short_minutes)
     tokens = sum(bucket.tokens for bucket in baseline)
@@ -125,7 +117,7 @@ def measure_rate(window: TokenWindow, minute: int, limits: SpendingLimits) -> Sp
 
 
 def reason_to_pause(reading: SpendingRate, limits: SpendingLimits) -> str | None:
-    """Why the agent must stop, as the part of a sentence; None when it may go on (CST-02, CST-03)."""
+    """Why the agent must pause, as part of a sentence, or None (CST-02, CST-03)."""
     if reading.hour_tokens >= limits.hard_cap_tokens:
         return (
             f"it used {reading.hour_tokens:,} tokens within an hour, and {limits.hard_cap_tokens:,} are the most it may"
@@ -140,7 +132,6 @@ def reason_to_pause(reading: SpendingRate, limits: SpendingLimits) -> str | None
 
 
 def load_caps(settings: Settings) -> SpendingCaps:
-    """The budgets in force."""
     day, month = settings.budget_day_usd, settings.budget_month_usd
     return SpendingCaps(
         None if day is None else to_nano_usd(day),
@@ -150,12 +141,11 @@ def load_caps(settings: Settings) -> SpendingCaps:
 
 
 def budget_setting(period: str) -> str:
-    """The setting that holds the budget of a day or month."""
     return "BUDGET_MONTH_USD" if _is_month(period) else "BUDGET_DAY_USD"
 
 
 def resets_at(period: str) -> datetime:
-    """When the next day or month begins, in UTC."""
+    """The start of the next day or month, in UTC."""
     if not _is_month(period):
         return datetime.fromisoformat(period).replace(tzinfo=UTC) + timedelta(days=1)
     first = datetime.fromisoformat(f"{period}-01").replace(tzinfo=UTC)
@@ -163,7 +153,7 @@ def resets_at(period: str) -> datetime:
 
 
 def explain_refusal(over: OverBudget) -> tuple[str, str]:
-    """Why a call was not made, and what to do about it."""
+    """Why a call was refused, and what to do about it."""
     spent, period = over.spent, over.spent.period
     held = f" and {format_dollars(spent.reserved)} is held back for calls that run" if spent.reserved else ""
     message = (
@@ -176,7 +166,6 @@ def explain_refusal(over: OverBudget) -> tuple[str, str]:
 
 
 def explain_warning(spent: PeriodSpending, cap: int) -> str:
-    """What is said once a budget is nearly used up."""
     share = f"{spent.settled / cap:.0%}" if cap else "all"
     period = spent.period
     return (
@@ -188,7 +177,7 @@ def explain_warning(spent: PeriodSpending, cap: int) -> str:
 
 
 def format_dollars(amount: int) -> str:
-    """An amount for a person: cents, and as many digits more as a small one needs."""
+    """Format nano-dollars with two decimals, or four for small amounts."""
     usd = amount / NANO
     if usd == 0 or usd >= 0.1:
         return f"${usd:,.2f}"
@@ -208,18 +197,18 @@ def _period_name(period: str) -> str:
 
 
 GUARD_RETRIES: Final = 1
-"""An answer that claims what was not done is asked for once more."""
+"""Retries of an answer that claims something that was not done."""
 COMPACTIONS: Final = 1
 SUMMARIES_OF_THE_PAST: Final = 1
 
 
 def count_tries_per_step(fallbacks: int) -> int:
-    """One step is tried anew as often as the most patient kind of error allows, each time down the whole chain."""
+    """The most tries of one step: every retry goes down the whole chain of models."""
     return (1 + IMMEDIATE_RETRIES + max(BACKOFF_RETRIES.values())) * (1 + fallbacks)
 
 
 def count_worst_case_calls(profile: AgentProfile, settings: Settings) -> int:
-    """Every step and the guard's retry, tried as often as can be; thinking before each; what is summed up after."""
+    """The most calls one message can cause, counting every retry, thinking and summaries."""
     chain = 1 + len([name for name in settings.llm_fallbacks.split(",") if name.strip()])
     steps = profile.limits.max_steps + GUARD_RETRIES
     thinking = steps * chain if profile.thinking.enabled and profile.thinking.model else 0

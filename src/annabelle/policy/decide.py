@@ -1,8 +1,7 @@
-"""The decision on one call of an agent. Pure: the same facts always give the same answer (POL-02, POL-04).
+"""Decides on one call of an agent. Pure: the same facts always give the same decision (POL-02, POL-04).
 
-A person's rules come first. Then one idea protects them: content gives no orders. What goes out, destroys, executes or
-changes who Annabelle is needs the person's own words behind it, this turn's order and the very name of whom or what it
-is about; else they are asked.
+A person's rules come first. Content never gives orders: a call that sends, deletes, executes or changes Annabelle needs
+an order from the person in this turn that names its target. Otherwise the person is asked.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _CHECKS: Final[dict[ToolClass, Callable[[CallFacts, TurnFacts], Iterator[str]]]]
 
 
 def decide(call: CallFacts, turn: TurnFacts, rules: Sequence[StandingRule] = ()) -> PolicyDecision:
-    """Allow, ask or refuse, with the reasons for the person and what is known of whatever comes back."""
+    """Allow, ask or refuse, with the reasons for the person and the labels of the result."""
     labels = derive_labels(call, turn)
     ruled = RuledCall(call.tool, call.classes, call.arguments, _describe_targets(call, turn) if rules else ())
     fitting = [rule for rule in rules if matches(rule, ruled)]
@@ -46,7 +45,7 @@ def decide(call: CallFacts, turn: TurnFacts, rules: Sequence[StandingRule] = ())
 
 
 def derive_labels(call: CallFacts, turn: TurnFacts) -> tuple[Label, ...]:
-    """What is known of the result before it is there."""
+    """The labels of the result, known before the call is made."""
     found: list[Label] = []
     if call.traits.private or "read_private" in call.classes:
         found.append("private")
@@ -56,7 +55,7 @@ def derive_labels(call: CallFacts, turn: TurnFacts) -> tuple[Label, ...]:
 
 
 def needs_facts(call: CallFacts) -> bool:
-    """Whether anything depends on the turn at all: a clock is asked without a look at it."""
+    """Whether the decision depends on the turn; asking for the time does not."""
     return bool(call.classes or call.traits.urls or call.traits.queries)
 
 
@@ -80,17 +79,14 @@ def _reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 
 
 def _is_too_much(call: CallFacts) -> bool:
-    """Whether nobody could have named all of it one by one."""
+    """Whether the call has more targets than a person could name."""
     traits = call.traits
     values = [*call.values((*traits.to, *traits.of, *traits.files, *traits.paths, *traits.urls))]
     return len(values) > _MOST_VALUES or sum(map(len, values)) > _MOST_CHARS
 
 
 def _covers(rule: StandingRule, call: CallFacts) -> bool:
-    """Whether an allowance speaks of everyone and everything this call is about: what it leaves open is not allowed.
-
-    Only what is said is free, and that only in tools we know: an update of another's may bring a hidden recipient.
-    """
+    """Whether an allow rule covers all arguments. Text is free for reviewed tools; others may add hidden recipients."""
     traits = call.traits
     telling = {*traits.to, *traits.of, *traits.paths, *traits.files, *traits.urls, *traits.code, *traits.values}
     free = set(traits.payload) - telling if traits.known else set[str]()

@@ -1,4 +1,4 @@
-"""Checks whether a person's words name a value: an address, a path, a page, a name or a title (POL-04)."""
+"""Checks whether a person's words name a value: an address, path, page, name or title (POL-04)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cached_property
 from posixpath import basename, normpath
 from typing import Final
 
-# Bounded, and begun only where a word begins: what others wrote is looked at, too.
+# Bounded and anchored at word starts, because the pattern also runs over text by others.
 _ADDRESS: Final = re.compile(
     r"(?<![^\s<>\"'(),;:])[^\s<>\"'(),;:]{1,200}@[^\s<>\"'(),;:@]{1,200}\.[^\s<>\"'(),;:@]{0,60}[^\s<>\"'(),;:.!?@]"
 )
@@ -34,7 +34,7 @@ _FILES: Final = (
     "files?|documents?|docs?|pdf|csv|spreadsheet|sheet|folder|notes?|list|datei|dokument|ordner|fichier|dossier|archivo|"
     "carpeta|plik|script"
 )
-# They stand in every order and in every title: to say one of them names nothing.
+# These appear in orders and titles alike, so they identify nothing.
 _COMMON_WORDS: Final = """
 a an the and or of to in on at for from by with as about into that this these those it its is are was were be me my mine
 i we our us you your yours he him his she her they them their who what which where when re fwd fw aw wg all every each
@@ -51,39 +51,39 @@ _COMMON: Final = frozenset(_COMMON_WORDS.split())
 
 
 def normalize_text(text: str) -> str:
-    """Comparable: composed, without case, quotes straightened, white space as single blanks."""
+    """Normalize for comparison: NFC, case-folded, straight quotes, single spaces."""
     text = unicodedata.normalize("NFC", text).casefold().replace("’", "'").replace("`", "'")
     return " ".join(text.split())
 
 
 def has_hidden_characters(value: str) -> bool:
-    """Whether it holds characters that are not seen, or that turn the direction of writing."""
+    """Whether the value contains invisible or bidirectional control characters."""
     return any(unicodedata.category(sign) in ("Cf", "Cc", "Cs", "Co", "Cn") and sign not in "\n\t\r" for sign in value)
 
 
 def find_addresses(value: str) -> list[str]:
-    """Everything in a text that reads as a mail address. Whose mail it is, only mailboxes_in can tell."""
+    """Everything that looks like a mail address. Only `mailboxes_in` tells addresses from display names."""
     return [found.group().casefold() for found in _ADDRESS.finditer(value)]
 
 
 def mailboxes_in(header: str) -> list[tuple[str, str]]:
-    """Names and addresses of an address header, as the mail standard reads it: an address in a name is a name."""
+    """Names and addresses of an address header, parsed by the mail standard: an address inside a name is a name."""
     try:
         found = getaddresses([header])
     except (ValueError, IndexError, TypeError, RecursionError):
-        return [("", header)]  # one that nobody can have named
+        return [("", header)]  # an address nobody can have named
     return [(name, address.casefold()) for name, address in found if "@" in address]
 
 
 def page_key(url: str) -> str:
-    """A page's address without what makes no other page of it."""
+    """Normalize a URL so that equal pages have equal keys."""
     key = re.sub(r"^https?://", "", url.strip().rstrip(_URL_END), flags=re.IGNORECASE).partition("#")[0]
     host, slash, rest = key.partition("/")
     return (host.casefold().removeprefix("www.") + slash + rest).rstrip("/")
 
 
 def host_of(url: str) -> str:
-    """The host of a page, `user@` and port included: they make it another place."""
+    """The host of a URL with `user@` and port, since they lead to another place."""
     return page_key(url).partition("/")[0].partition("?")[0]
 
 
@@ -92,7 +92,7 @@ def find_pages(text: str) -> set[str]:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """The words of a title or a name that can tell it from others."""
+    """The words of a title or name that distinguish it from others."""
     words = (word for word in _WORD.findall(normalize_text(text)) if len(word) >= _SHORTEST_WORD)
     return frozenset(_stem(word) for word in words if word not in _COMMON)
 
@@ -102,7 +102,7 @@ def _stem(word: str) -> str:
 
 
 class PersonWords:
-    """What a person said, to look values up in."""
+    """Looks up values in what a person said."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._raw = "\n".join(texts)
@@ -110,7 +110,7 @@ class PersonWords:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words that can name something, also without the ending a name gets in some languages."""
+        """The words that can name something, also without inflected endings."""
         words = content_words(self.text)
         return words | {found.group(1) for word in words if (found := _INFLECTED.fullmatch(word))}
 
@@ -128,18 +128,18 @@ class PersonWords:
 
     @cached_property
     def files(self) -> frozenset[str]:
-        """Names with an ending, as files have."""
+        """File names with a known extension."""
         return frozenset(basename(found.group().replace("\\", "/")) for found in _FILE.finditer(self.text))
 
     def contains(self, value: str) -> bool:
-        """Whether the value stands there as a whole."""
+        """Whether the value appears as a whole."""
         wanted = normalize_text(value)
         if not wanted or has_hidden_characters(value):
             return False
         return re.search(rf"(?<![\w.@+%/\\~-]){re.escape(wanted)}(?![\w@\\/%+~-]|[.:][\w])", self.text) is not None
 
     def names_address(self, value: str) -> bool:
-        """A mail address, a number, a user's name."""
+        """Whether a mail address, phone number or user name was said."""
         value = value.strip()
         if has_hidden_characters(value):
             return False
@@ -154,7 +154,7 @@ class PersonWords:
         return digits in {re.sub(r"\D", "", run) for run in re.findall(r"\+?\d[\d\s()./-]{4,}\d", self.text)}
 
     def names_path(self, value: str) -> bool:
-        """A file by its path, or by its name alone."""
+        """Whether a file was named by its path or its name alone."""
         if has_hidden_characters(value) or not value.strip(" ./\\"):
             return False
         wanted = normpath(value.replace("\\", "/")).removeprefix("./")
@@ -162,33 +162,33 @@ class PersonWords:
             return False
         name = basename(wanted)
         if "/" not in wanted and "." not in name and not content_words(name):
-            # "Delete the files" names no folder called files; "what is in Documents" names Documents.
+            # "Delete the files" names no folder called "files", but "what is in Documents" names "Documents".
             return name != name.lower() and re.search(rf"(?<![\w/]){re.escape(name)}(?![\w])", self._raw) is not None
         return (
             self.contains(wanted) or self.contains(f"./{wanted}") or self.contains(name) or self._names_in_words(name)
         )
 
     def _names_in_words(self, name: str) -> bool:
-        """`tax-report_2025.pdf` may be called "tax report 2025": every word of the name, one after the other."""
+        """`tax-report_2025.pdf` may be called "tax report 2025": every word of the name in order."""
         stem = name.rpartition(".")[0] or name
         words = _WORD.findall(normalize_text(stem))
         if not words or (len(words) == 1 and not content_words(stem)):
             return False
         run = r"[\s_.-]+".join(map(re.escape, words))
         if len(words) == 1:
-            # One word names a file only as a thing: "my cv", "the report", "budget file", but no "that is private".
+            # A single word names a file only as a noun: "my cv" or "budget file", but not "that is private".
             run = rf"(?:{_MINE})\s+(?:\w+\s+)?{run}|{run}(?=\s+(?:{_FILES})\b)"
         return re.search(rf"(?<![\w/\\.-])(?:{run})(?![\w/\\]|[.-][\w])", self.text) is not None
 
     def names_folder(self, path: str) -> bool:
-        """Whether one of the folders a file lies in was named."""
+        """Whether a folder that contains the file was named."""
         parts = [part for part in normpath(path.replace("\\", "/")).split("/")[:-1] if part not in (".", "..", "")]
         if ".." in path.replace("\\", "/").split("/"):
             return False
         return any(self.contains(part) or self.contains(f"{part}/") or self._names_in_words(part) for part in parts)
 
     def shares_word_with(self, value: str) -> bool:
-        """A person's or a thing's name: one of its own words was said."""
+        """Whether a word of a person's or thing's name was said."""
         return bool(content_words(value) & self.words) and not has_hidden_characters(value)
 
     def names_page(self, url: str) -> bool:

@@ -1,7 +1,7 @@
-"""Where content came from, and what follows: seen foreign content taints, a person's own words do not (POL-04, TRU-03).
+"""Tracks where content came from. Foreign content taints, a person's own words do not (POL-04, TRU-03).
 
-An agent that has read a page, a mail or a file may repeat what stands there without knowing it. So whatever it writes
-down afterwards is untrusted, unless it says nothing but what the person said in the same conversation.
+An agent that has read a page, a mail or a file may repeat it unknowingly. What it writes down afterwards is untrusted,
+unless it contains only what the person said in the same conversation.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Provenance, Trust
 
 _WORD = re.compile(r"\w+(?:[.@:/+-]+\w+)*")
-_FIELD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,30}")  # a name for a value, not a place to say something
+_FIELD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,30}")  # the name of a value, too short to hold content
 _SUFFIXES = ("ingly", "edly", "ing", "ies", "ied", "ic", "ed", "es", "ly", "s", "e", "y")
 _STEM_LETTERS = 3
-# Words a note about somebody is made of, whatever was said. "Not" and "never" turn a sentence round: they are missing.
+# Words that any note about somebody may contain. "Not" and "never" are missing because they reverse a sentence.
 _FRAME_WORDS = """
 a an the and or of to in on at for from by with as about into than that this these those it its is are was were be been
 being am has have had do does did will would can could should may might i me my mine we our us you your yours he him his
@@ -27,24 +27,24 @@ like likes prefer prefers enjoy enjoys love loves want wants need needs use uses
 said says say stated states told tells mentioned asked asks requested request remember note fact
 """
 _FRAME = frozenset(_FRAME_WORDS.split())
-# Names another owner or a fixed thing; nothing is written down from it.
+# These arguments identify an owner and hold no content.
 _NOT_CONTENT = frozenset({"agent_id"})
 
 
 def trust_after(origins: Sequence[str]) -> Trust:
-    """How far what an agent says may be trusted after it has seen what these tools gave back."""
+    """How far an agent can be trusted after seeing results of these tools."""
     return "untrusted" if origins else "trusted"
 
 
 def provenance_of(origins: Sequence[str], texts: Iterable[str], said: Sequence[str]) -> Provenance:
-    """What is known of texts an agent writes down: the tools it has read from, and what the person said before."""
+    """Provenance of texts an agent writes, from the tools it has read and what the person said."""
     if not origins or is_backed(texts, said):
         return Provenance()
     return Provenance(trust="untrusted", origins=tuple(origins))
 
 
 def is_backed(texts: Iterable[str], said: Sequence[str]) -> bool:
-    """Whether every word of content in the texts was said by the person."""
+    """Whether the person said every content word of the texts."""
     heard = _plain("\n".join(said))
     words = _WORD.findall(heard)
     known, stems = set(words), {_stem(word) for word in words}
@@ -55,8 +55,8 @@ def _is_known(word: str, known: set[str], stems: set[str], heard: str) -> bool:
     if word in _FRAME or word in known:
         return True
     if not word.isascii() and word in heard:
-        return True  # where no spaces stand between words, a word stands inside a longer run
-    # A number or an address with another ending is another one.
+        return True  # in scripts without spaces, a word is part of a longer run
+    # A number or address with another ending is a different one.
     return word.isalpha() and _stem(word) in stems
 
 
@@ -74,7 +74,7 @@ def _plain(text: str) -> str:
 
 
 def collect_free_texts(schema: JsonObject, arguments: JsonObject) -> list[str]:
-    """The texts in a call's arguments that a model may write as it likes; words to choose from are not among them."""
+    """The texts in a call's arguments that a model writes freely; enum values are left out."""
     defined = cast("JsonObject", schema.get("$defs") or {})
     properties = cast("dict[str, JsonObject]", schema.get("properties") or {})
     found: list[str] = []
@@ -85,7 +85,7 @@ def collect_free_texts(schema: JsonObject, arguments: JsonObject) -> list[str]:
 
 
 def _is_choice(schema: JsonObject, defined: JsonObject) -> bool:
-    """Whether only listed words fit the schema."""
+    """Whether the schema only allows listed values."""
     reference = schema.get("$ref")
     if isinstance(reference, str):
         schema = cast("JsonObject", defined.get(reference.rpartition("/")[2]) or {})

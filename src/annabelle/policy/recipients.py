@@ -1,4 +1,4 @@
-"""Checks whether the person named whoever would receive something (POL-04)."""
+"""Checks whether the person named the recipients (POL-04)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from annabelle.policy.person_words import PersonWords, content_words, find_addre
 from annabelle.policy.seen_content import SeenThing
 from annabelle.policy.turn_facts import TurnFacts
 
-# Only books the person keeps say who somebody is. The name on a mail is the sender's own choice.
+# Only the person's own contacts say who somebody is. Senders choose the name on their mail.
 _CONTACT_TOOLS: Final = frozenset({"find_contact", "memory_list_contacts", "telegram_list_contacts"})
 _REACHED_BY: Final = ("email", "emails", "phone", "phones", "username", "chat_id", "telegram_chat_id")
 _FROM: Final = r"\b(?:from|of|by|von|vom|de|od)\s+(?:(?!(?:to|for|an|für|à|a|do|dla)\b)[\w'-]+\s+){{0,2}}<?{}"
@@ -24,26 +24,25 @@ _CONTACT_SOURCES: Final = frozenset({"memory", "telegram"})
 
 
 def split_recipients(value: str) -> list[str]:
-    """The addresses in an argument; what holds none is one itself."""
+    """The addresses in an argument, or its comma-separated parts if there are none."""
     found = find_addresses(value)
     if found:
         rest = value.casefold()
         for address in found:
             rest = rest.replace(address, " ")
-        # "a@x.com" with a second @ that is no address could be read another way by whoever delivers it.
+        # A second "@" outside an address might make the mail go elsewhere.
         return found if "@" not in rest else [value]
     return [part.strip() for part in value.split(",") if part.strip()]
 
 
 def find_unnamed(values: Iterable[str], turn: TurnFacts, kinds: Sequence[ActionKind]) -> list[str]:
-    """Those who would get something and were not named."""
     return [one for value in values for one in split_recipients(value) if not is_named(one, turn, kinds)]
 
 
 def is_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
-    """By their address, or by a name that a book of the person's resolves to this address and no other.
+    """Whether the person named the receiver by address, or by a name that their contacts resolve to this address only.
 
-    An order that says who gets it is held to that: whoever is named elsewhere in the message only has to do with it.
+    If the order says who gets something, only those count; other people in the message do not.
     """
     if has_hidden_characters(receiver):
         return False
@@ -59,7 +58,7 @@ def is_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> boo
         return True
     others = turn.said.addresses - {address}
     if order.addresses or _names_contact(turn, direct.words):
-        return False  # it says who gets it
+        return False  # the order says who gets it
     if _attends_named_event(address, turn, order):
         return True
     if _only_wrote(address, turn) and not all(_only_wrote(other, turn) for other in others):
@@ -73,17 +72,17 @@ def is_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> boo
 
 
 def find_sender_names(values: Iterable[str], turn: TurnFacts) -> frozenset[str]:
-    """The names by which the person may mean one of these: those on mail that was seen, and in the address itself."""
+    """Words by which the person may mean these receivers: sender names seen on mail, and words of the address."""
     wanted = {one.casefold() for value in values for one in split_recipients(value)}
     found = (_sender_said(thing, turn.said) for thing in turn.seen.things if thing.sender)
     seen = {word for address, called in found if address in wanted for word in called}
-    # "tell carla": whoever carla@work.example is, the mailbox knows who writes under that name.
+    # "tell carla" may mean carla@work.example; the mailbox shows who writes under that name.
     addressed = {word for one in wanted for word in content_words(one.partition("@")[0]) & turn.said.words}
     return frozenset(seen | (addressed - _OFFICES))
 
 
 def _is_the_only_writer(address: str, turn: TurnFacts, direct: PersonWords) -> bool:
-    """Whether the order names them, and of all who write under that name nobody has another address."""
+    """Whether the order names them, and nobody with another address writes under that name."""
     names = direct.words & turn.senders_by_name.keys()
     if not names and not (direct.addresses or _names_contact(turn, direct.words)):
         names = turn.said_now.words & turn.senders_by_name.keys()  # "a call with Carla, and write her the agenda"
@@ -93,13 +92,13 @@ def _is_the_only_writer(address: str, turn: TurnFacts, direct: PersonWords) -> b
 
 
 def _only_writer(address: str, names: frozenset[str], turn: TurnFacts) -> bool:
-    """Whether the whole mailbox was looked through, and nobody else writes under any of these names. One of them is
-    not enough: whoever calls himself `Carla Friday` would be the only Friday."""
+    """Whether, in the whole mailbox, each of these names belongs to this address alone."""
+    # One name is not enough: a sender called "Carla Friday" would be the only Friday.
     return bool(names) and all(turn.senders_by_name.get(name) == frozenset({address}) for name in names)
 
 
 def _is_on_named_page(address: str, turn: TurnFacts, order: PersonWords) -> bool:
-    """Whether the person says to write to whoever a page they named is of, and it gives this address alone."""
+    """Whether the order is to write to the owner of a named page, and this is the only address on it."""
     if not is_for_whose_page_it_is(order.text):
         return False
     results = (result for result in turn.seen.results if result.this_turn and result.source == "web")
@@ -116,13 +115,13 @@ def _is_on_named_page(address: str, turn: TurnFacts, order: PersonWords) -> bool
 
 
 def _only_wrote(address: str, turn: TurnFacts) -> bool:
-    """Whether the person speaks of this address only as of one that something came from."""
+    """Whether the person mentions this address only as a sender."""
     mentioned = turn.said.text.count(address)
     return mentioned > 0 and mentioned == len(re.findall(_FROM.format(re.escape(address)), turn.said.text))
 
 
 def names_recipients(turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
-    """Whether an order of these kinds says who gets something: by an address, or by somebody who is kept."""
+    """Whether an order of these kinds names a recipient, by address or as a contact."""
     direct = _direct_recipients(turn, kinds)
     return bool(direct.addresses) or _names_contact(turn, direct.words)
 
@@ -132,7 +131,7 @@ def _direct_recipients(turn: TurnFacts, kinds: Sequence[ActionKind]) -> PersonWo
 
 
 def _attends_named_event(address: str, turn: TurnFacts, order: PersonWords) -> bool:
-    """`Everyone in the team meeting`: those on the event that is named."""
+    """`Everyone in the team meeting`: the attendees of the named event."""
     if not is_for_all_of_them(order.text):
         return False
     events = (thing for thing in turn.seen.things if thing.texts("attendees"))
@@ -141,7 +140,7 @@ def _attends_named_event(address: str, turn: TurnFacts, order: PersonWords) -> b
 
 
 def _is_told(receiver: str, turn: TurnFacts, order: PersonWords, direct: PersonWords) -> bool:
-    """Whether the order names them as one who gets it; whose words it is about counts only where nobody else does."""
+    """Whether the order names them as recipient, or mentions them and names no other contact."""
     if _is_resolved(receiver, turn, direct.words):
         return True
     return _is_resolved(receiver, turn, order.words) and not _names_contact(turn, direct.words)
@@ -156,7 +155,7 @@ def _is_resolved(receiver: str, turn: TurnFacts, words: frozenset[str]) -> bool:
     mine = [thing for thing in people if receiver.lstrip("@") in _addresses_of(thing)]
     called = max((_name_words(thing) & words for thing in mine), key=len, default=frozenset[str]())
     reached = {address for thing in mine for address in _addresses_of(thing)}
-    # Somebody else who fits the same name as well makes it a guess.
+    # If somebody else matches the name equally well, it is ambiguous.
     rivals = (_name_words(thing) for thing in people if not _addresses_of(thing) & reached)
     return bool(called) and not any(called <= rival for rival in rivals)
 
@@ -177,14 +176,13 @@ def _name_words(thing: SeenThing) -> frozenset[str]:
 
 
 def is_sender_named(thing: SeenThing, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
-    """Whether who wrote this was named, by address or by the name they go by; in the order itself if it names one."""
+    """Whether the sender was named by address or name, in the order itself if it names one."""
     bound = order_names_a_sender(turn, kinds) or names_recipients(turn, kinds)
     said = turn.said_of(kinds) if bound else turn.said
     address, called = _sender_said(thing, said)
     if address in said.addresses or (address and _is_resolved(address, turn, said.words)):
         return True
-    # Everybody chooses the name on their mail: where two go by it, it names neither. Nor does it name a stranger where
-    # the person keeps somebody of that name.
+    # Senders choose their own names: one that two share identifies neither, and a contact's name no stranger.
     others = (_sender_said(other, said) for other in turn.seen.things)
     kept = (
         _name_words(other) for other in turn.seen.things if _is_contact(other) and address not in _addresses_of(other)
@@ -197,26 +195,26 @@ def is_sender_named(thing: SeenThing, turn: TurnFacts, kinds: Sequence[ActionKin
 
 
 def sender_spoken_of(thing: SeenThing, turn: TurnFacts) -> bool:
-    """Whether the person says a name that is on it: then the name must be right, whatever else fits."""
+    """Whether the person said a name of its sender. Then that name must match, whatever else fits."""
     return bool(_sender_said(thing, turn.said)[1])
 
 
 def answered(thing: SeenThing, turn: TurnFacts) -> tuple[str, ...]:
-    """Whom an answer to a mail goes to: to Reply-To rather than to From, and from one's own on to those it went to."""
+    """Who a reply goes to: Reply-To before From, and the recipients if the mail is the person's own."""
     writers = thing.addresses("reply_to") or thing.addresses("sender")
     others = tuple(one for one in writers if one not in turn.own)
     return others or tuple(one for one in thing.addresses("to") if one not in turn.own)
 
 
 def order_names_a_sender(turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
-    """Whether the order speaks of somebody whose mail was seen."""
+    """Whether the order mentions a sender of mail that was seen."""
     order = turn.said_of(kinds)
     found = (_sender_said(thing, order) for thing in turn.seen.things)
     return any(called or address in order.addresses for address, called in found)
 
 
 def _sender_said(thing: SeenThing, said: PersonWords) -> tuple[str, frozenset[str]]:
-    """The address something came from, several as one that nobody has, and the words of its name that were said."""
+    """The sender's address and the words of the name that were said. Several addresses are joined, to match none."""
     boxes = thing.mailboxes
     name = " ".join(called or address.partition("@")[0] for called, address in boxes) if boxes else thing.sender
     return " ".join(address for _, address in boxes), content_words(name) & said.words

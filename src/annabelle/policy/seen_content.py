@@ -37,19 +37,18 @@ _MOST: Final = 3_000
 
 @dataclass(frozen=True)
 class SeenThing:
-    """One object of a result. What others wrote in it can not change its id, nor give it another's."""
+    """One object of a result. Content by others cannot change its id or give it the id of another object."""
 
     tool: str
     fields: JsonObject
 
     @property
     def ids(self) -> frozenset[str]:
-        """What it may be asked for by."""
+        """The values that can identify it in a call."""
         return frozenset(text for key in _ID if key in self.fields for text in _plain_texts(self.fields[key]))
 
     @property
     def titles(self) -> tuple[str, ...]:
-        """Its titles and names."""
         return self.texts(*_CALLED)
 
     @property
@@ -58,47 +57,43 @@ class SeenThing:
 
     @cached_property
     def label(self) -> str:
-        """All it could be called by."""
         return " ".join((*self.titles, self.sender))
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words of it that can tell it from others."""
         return content_words(self.label)
 
     @cached_property
     def word_meanings(self) -> frozenset[str]:
-        """What these words mean, whatever their language."""
+        """Its words, mapped to meanings across languages."""
         return map_meanings(self.words)
 
     @cached_property
     def sender_meanings(self) -> frozenset[str]:
-        """The same of who it is from."""
         return map_meanings(content_words(self.sender))
 
     @cached_property
     def kind(self) -> str:
-        """What it is, by the field that says so: a mail has a subject, a file a path."""
+        """The field that tells its type: a mail has a subject, a file a path."""
         return next((key for key in _KINDS if key in self.fields), "")
 
     @cached_property
     def mailboxes(self) -> tuple[tuple[str, str], ...]:
-        """Names and addresses of who it is from."""
+        """Names and addresses of its sender."""
         return tuple(box for text in self.texts(*_FROM) for box in mailboxes_in(text))
 
     def texts(self, *keys: str) -> tuple[str, ...]:
         return tuple(text for key in keys for text in _texts(self.fields.get(key)))
 
     def addresses(self, *keys: str) -> tuple[str, ...]:
-        """The mail addresses in these fields, without the names beside them: anybody may be called bob@example.com."""
+        """The mail addresses in these fields, without display names: anybody may be called bob@example.com."""
         headers = (text for key in keys for text in _headers(self.fields.get(key)))
         return tuple(address for header in headers for _, address in mailboxes_in(header))
 
 
 @dataclass(frozen=True)
 class SeenResult:
-    """One result of a tool. `this_turn`: it came back since the person's last message. `cut`: its content was too much
-    to be loaded."""
+    """One tool result. `this_turn`: since the person's last message. `cut`: too large to load."""
 
     tool: str
     source: Source | None = None
@@ -113,20 +108,20 @@ class SeenResult:
 
     @cached_property
     def things(self) -> tuple[SeenThing, ...]:
-        """The objects in it. An external server could give any id any name, so its word counts only if the owner
-        vouched for it."""
+        """The objects in it. An external server could invent names for ids, so it counts only if the owner vouched for
+        it."""
         if self.source == "external" and "vouched" not in self.labels:
             return ()
         return tuple(SeenThing(self.tool, fields) for fields in islice(_objects(self.structured), _MOST))
 
     @cached_property
     def is_partial(self) -> bool:
-        """Whether there is more in it than is looked at: that may be anything."""
+        """Whether it holds more than is checked; the rest may be anything."""
         return self.cut or next(islice(_objects(self.structured), _MOST, None), None) is not None
 
     @cached_property
     def whole(self) -> str:
-        """All there is to read in it; the text is left out where it only says again what the structure holds."""
+        """All its text, without the plain text if that only repeats the structure."""
         structured = "\n".join(_texts(self.structured))
         return structured if len(structured) > _SAME * len(self.text) else f"{self.text}\n{structured}"
 
@@ -147,16 +142,16 @@ class SeenContent:
 
     @cached_property
     def hides_private(self) -> bool:
-        """Whether there is private content that is not looked at, so that any text may be of it (TRU-03)."""
+        """Whether some private content is not checked, so that any text may come from it (TRU-03)."""
         return any(result.is_partial for result in self.results if result.private)
 
     @cached_property
     def hides_some_now(self) -> bool:
-        """Whether something came back since the person's last message that is not looked at."""
+        """Whether some result since the person's last message is not fully checked."""
         return any(result.is_partial for result in self.results if result.this_turn)
 
     def others_wrote(self, text: str) -> bool:
-        """Whether a text may stand in what others wrote."""
+        """Whether the text may appear in foreign content."""
         return self._hides_foreign or text in self.foreign
 
     @cached_property
@@ -165,7 +160,6 @@ class SeenContent:
 
     @cached_property
     def foreign(self) -> str:
-        """What others wrote."""
         return "\n".join(result.plain for result in self.results if not result.trusted)
 
     @cached_property
@@ -173,20 +167,19 @@ class SeenContent:
         return "\n".join(result.plain for result in self.results if result.private)
 
     def find_by_id(self, value: str) -> list[SeenThing]:
-        """The things this id may stand for."""
         return self._by_id.get(value, []) if value else []
 
     def is_best_match(self, thing: SeenThing, words: frozenset[str]) -> bool:
-        """Whether what was said fits this thing, and none of its kind better."""
+        """Whether the words match this thing, and no other of its kind better."""
         score = len(thing.word_meanings & map_meanings(words))
         return score > 0 and score >= self._best_score(thing.kind, words)
 
     def matches_any(self, thing: SeenThing, words: frozenset[str]) -> bool:
-        """Whether what was said fits any of its kind."""
+        """Whether the words match anything of its kind."""
         return self._best_score(thing.kind, words) > 0
 
     def is_from_another_sender(self, thing: SeenThing, words: frozenset[str]) -> bool:
-        """Whether somebody else is named as the one who wrote it: that tells a mail from all that speak of the same."""
+        """Whether the words name the sender of another thing of this kind, rather than of this one."""
         said = map_meanings(words)
         if not thing.sender or thing.sender_meanings & said:
             return False
@@ -214,13 +207,13 @@ class SeenContent:
 
 
 def _plain_texts(value: object) -> tuple[str, ...]:
-    """What stands in a field itself, rather than in objects inside of it."""
+    """The texts of a field itself, without nested objects."""
     values = cast("list[object]", value) if isinstance(value, list) else [value]
     return tuple(text for one in values if not isinstance(one, (dict, list)) for text in _texts(one))
 
 
 def _headers(value: object) -> tuple[str, ...]:
-    """What is read as an address header: of a person with name and address only the address."""
+    """The address headers in a value; of a person with name and address, only the address."""
     if isinstance(value, dict):
         return _headers(cast("JsonObject", value).get("email"))
     if isinstance(value, list):
@@ -238,7 +231,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _walk(value: object) -> Iterator[object]:
-    """A value and all that is inside of it, in order and however deep."""
+    """Yield a value and everything nested in it, in order."""
     waiting = [value]
     while waiting:
         one = waiting.pop()

@@ -1,4 +1,4 @@
-"""What each tool can do at worst, and what its arguments mean: reviewed for our tools, guessed for others."""
+"""The worst each tool can do and what its arguments mean: reviewed for our tools, guessed for others."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from annabelle.policy.intent.action_kinds import ActionKind
 
 @dataclass(frozen=True, slots=True)
 class ToolTraits:
-    """One tool. Of the arguments only those that mean something to policy are named; reviewed.toml says how."""
+    """What policy knows of one tool and its relevant arguments; see reviewed.toml."""
 
     classes: tuple[ToolClass, ...] = ()
     source: Source = "external"
     private: bool = False
     trusted: bool = False
-    """What it gives back is Annabelle's own: a clock, a sum."""
+    """Its results are Annabelle's own, such as the time or a sum."""
     wants: tuple[ActionKind, ...] = ()
     enough: tuple[ActionKind, ...] = ()
     about: tuple[str, ...] = ()
@@ -53,10 +53,10 @@ class ToolTraits:
     harmless: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     ruinous: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     known: bool = True
-    """Reviewed by us, rather than guessed from what its server says."""
+    """Reviewed by us, rather than guessed from its server's description."""
 
     def classes_of(self, arguments: JsonObject) -> tuple[ToolClass, ...]:
-        """What this call of it can do at worst."""
+        """The worst this call can do."""
         if any(arguments.get(name) in looks for name, looks in self.harmless.items()):
             return ("read_untrusted",)
         more: list[ToolClass] = [
@@ -74,7 +74,7 @@ _SHARED: Final = ("source", "private", "trusted")
 
 @cache
 def reviewed_tools() -> Mapping[str, ToolTraits]:
-    """What is known of each tool, by the name it is called with. It speaks of our own servers alone."""
+    """The reviewed traits by exposed tool name, for our own servers only."""
     text = files(__package__ or __name__).joinpath("reviewed.toml").read_text(encoding="utf-8")
     table: dict[str, ToolTraits] = {}
     for server, section in cast("dict[str, JsonObject]", tomllib.loads(text)).items():
@@ -146,8 +146,7 @@ _CODE: Final = re.compile(r"(?:^|_)(?:code|commands?|cmd|script|sql|expression|p
 
 
 def guess_traits(tool: ToolSpec) -> ToolTraits:
-    """What a tool that nobody reviewed may do, from what its server says of it. A server that says nothing says the
-    worst; one that calls a tool harmless is believed only as far as that it may be read and carry words out."""
+    """Guess what an unreviewed tool may do. Without hints assume the worst; even a read-only tool may leak words."""
     hints = tool.annotations
     words = {word.lower() for word in _NAME_WORD.findall(tool.original_name)}
     names = tuple(cast("JsonObject", tool.input_schema.get("properties") or {}))
@@ -188,7 +187,7 @@ def _to_snake_case(name: str) -> str:
 
 
 def _guess_wanted_kinds(words: set[str]) -> tuple[ActionKind, ...]:
-    """The orders that fit the verb in its name; without one it fits none."""
+    """The kinds of orders that fit the verbs in a tool's name."""
     fitting: dict[ActionKind, str] = {
         "send": "send post share publish reply forward invite notify submit tweet message mail email comment call push",
         "create": "create add make new write insert generate draft open put",

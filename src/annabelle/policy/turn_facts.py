@@ -1,4 +1,4 @@
-"""What a decision is made from: the call, the turn it is made in, and how a reason to ask is worded."""
+"""The facts a decision is based on: the call and its turn. Also formats the reasons to ask."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from annabelle.policy.tool_traits import ToolTraits
 from annabelle.policy.vocabulary import mentions_any
 
 _SHORT: Final = 60
-# Who answers a question with nothing but yes means what they asked for before.
+# A plain yes refers to what the person asked for before.
 _YES: Final = re.compile(
-    r"(?!(?:thanks|thx|then|now|danke|stp|svp|merci|porfa|gracias|dzięki|\W)+$)"  # which says nothing by itself
+    r"(?!(?:thanks|thx|then|now|danke|stp|svp|merci|porfa|gracias|dzięki|\W)+$)"  # these words alone do not agree
     r"\W*(?:yes|yep|yup|yeah|ok|okay|sure|please|pls|thanks|thx|go (?:ahead|for it)|do (?:it|that|so)|sounds good|then|"
     r"now|confirmed|ja|jo|gerne|bitte|danke|mach (?:das|es|mal|schon)|leg los|genau|oui|ouais|stp|svp|merci|d'accord|"
     r"vas-y|allez-y|fais(?:-le| ça)|sí|si|claro|dale|hazlo|adelante|vale|por favor|porfa|gracias|tak|dobrze|jasne|"
@@ -34,23 +34,24 @@ _YES: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """A call, and what its tool is known to do."""
-
     tool: str
     arguments: JsonObject
     traits: ToolTraits
     classes: tuple[ToolClass, ...]
 
     def values(self, names: tuple[str, ...]) -> Iterator[str]:
-        """Every text in these arguments."""
+        """Yield every text in these arguments."""
         for name in names:
             yield from (text for text in collect_texts(self.arguments.get(name)) if text.strip())
 
 
 @dataclass(frozen=True)
 class TurnFacts:
-    """`words` is the message this turn answers, `earlier` what the person said before it, newest first. Nothing that
-    anybody else wrote is in them. `own` are the person's own addresses and the chat they are talking in."""
+    """Facts about a turn; `words` and `earlier` contain nothing that others wrote.
+
+    `words` is the message this turn answers, `earlier` what the person said before, newest first. `own` holds the
+    person's addresses and the current chat.
+    """
 
     words: str = ""
     earlier: tuple[str, ...] = ()
@@ -60,16 +61,16 @@ class TurnFacts:
     seen: SeenContent = field(default_factory=SeenContent)
     own: frozenset[str] = frozenset()
     senders_by_name: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    """Of names that were looked up in the whole mailbox: the addresses of all who write under them."""
+    """Addresses of everyone who writes under a name, for names looked up in the whole mailbox."""
 
     @property
     def tainted(self) -> bool:
-        """Whether foreign content was seen anywhere in the conversation."""
+        """Whether foreign content was seen in the conversation."""
         return bool(self.origins) or self.pasted
 
     @cached_property
     def tainted_now(self) -> bool:
-        """Whether it was seen since the person's last message, or stands in it."""
+        """Whether foreign content was seen since the person's last message, or is part of it."""
         return self.pasted or any(result.this_turn and not result.trusted for result in self.seen.results)
 
     @cached_property
@@ -78,38 +79,36 @@ class TurnFacts:
 
     @cached_property
     def pasted(self) -> bool:
-        """Whether the message holds words of others."""
+        """Whether the message contains text by others."""
         return holds_others(self.words)
 
     @cached_property
     def given(self) -> tuple[str, ...]:
-        """What the person says and dictates, this message first: all of it but what they paste of others."""
+        """What the person says and dictates, this message first, without text pasted from others."""
         words = "\n".join((self.own_words, *dictated(self.words))) if self.pasted else self.words
         return (words, *self.earlier)
 
     @cached_property
     def said_now(self) -> PersonWords:
-        """What the person said in this turn."""
         return PersonWords([without_spared(self.own_words)])
 
     @cached_property
     def said(self) -> PersonWords:
-        """What the person said in this turn and the ones just before."""
+        """What the person said in this turn and the ones before."""
         return PersonWords(without_spared(text) for text in (self.own_words, *map(own_words, self.earlier)))
 
     @cached_property
     def excluded(self) -> PersonWords:
-        """What the person said in this turn only to have it left alone."""
+        """What the person mentioned only to exclude it."""
         return PersonWords([only_spared(self.own_words)])
 
     @cached_property
     def all_orders(self) -> tuple[Order, ...]:
-        """What the person orders in this turn."""
         return orders_in(self.earlier[0] if self._agreed else self.words)
 
     @cached_property
     def ordering(self) -> PersonWords:
-        """The message that orders: this one, or the one before where they only agree to what that one said."""
+        """The message that gives the order: this one, or the previous one if the person only agrees to it."""
         return PersonWords([without_spared(own_words(self.earlier[0]))]) if self._agreed else self.said_now
 
     @cached_property
@@ -118,42 +117,39 @@ class TurnFacts:
 
     @cached_property
     def order_kinds(self) -> frozenset[ActionKind]:
-        """The kinds of it."""
         return frozenset(kind for order in self.all_orders for kind in order.kinds)
 
     def orders_of(self, kinds: Iterable[ActionKind]) -> tuple[Order, ...]:
-        """The orders of these kinds."""
         wanted = frozenset(kinds)
         return tuple(order for order in self.all_orders if order.kinds & wanted)
 
     def objects_of(self, kinds: Iterable[ActionKind]) -> PersonWords:
-        """What orders of these kinds are done to, and where it goes."""
+        """The objects and destinations of orders of these kinds."""
         return PersonWords(order.objects for order in self.orders_of(kinds))
 
     def sources_of(self, kinds: Iterable[ActionKind]) -> frozenset[str]:
-        """The files that orders of these kinds only take something from: `a summary of report.md`."""
+        """The files that orders of these kinds only read from: `a summary of report.md`."""
         return self.said_of(kinds).files - self.objects_of(kinds).files
 
     def words_of(self, kinds: Iterable[ActionKind]) -> frozenset[str]:
-        """The words that can name something in orders of these kinds."""
+        """The content words in orders of these kinds."""
         return content_words(" ".join(order.words for order in self.orders_of(kinds)))
 
     def said_of(self, kinds: Iterable[ActionKind]) -> PersonWords:
-        """The words of orders of these kinds alone."""
         return PersonWords(order.words for order in self.orders_of(kinds))
 
     def wants(self, kinds: Iterable[ActionKind], nouns: Iterable[str]) -> bool:
-        """Whether an order of one of these kinds is about one of these things."""
+        """Whether an order of these kinds mentions one of these things."""
         things = tuple(nouns)
         return any(mentions_any(order.objects, things) for order in self.orders_of(kinds))
 
     def things_of(self, call: CallFacts) -> list[SeenThing]:
-        """The things a call answers, sends, changes or deletes, as far as they were seen."""
+        """The things a call answers, sends, changes or deletes, if they were seen."""
         return [thing for value in call.values(call.traits.of) for thing in self.seen.find_by_id(value)]
 
     @cached_property
     def topic(self) -> str:
-        """The words that say what the turn is about."""
+        """The person's words that tell what the turn is about."""
         texts = [self.own_words, *(own_words(text) for text in self.earlier[:1])]
         return "\n".join(texts).lower()
 
@@ -162,7 +158,7 @@ _SHOWN = 80
 
 
 def describe_origins(turn: TurnFacts) -> str:
-    """What makes a turn one to be careful in, as the beginning of a sentence."""
+    """Why this turn needs care, as the beginning of a sentence."""
     if not turn.origins:
         return ""
     shown = ", ".join(turn.origins[:2]) + (" and others" if len(turn.origins) > 2 else "")
@@ -170,12 +166,12 @@ def describe_origins(turn: TurnFacts) -> str:
 
 
 def shorten(value: str) -> str:
-    """A value as it is shown in a reason: on one line, and not too long."""
+    """Shorten a value for a reason, on one line."""
     line = "".join(sign if sign.isprintable() else "�" for sign in " ".join(value.split()))
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
 
 
 def format_reason(turn: TurnFacts, what: str) -> str:
-    """The sentence: `you did not name mallory@example.com`."""
+    """Format the full sentence: `You did not name mallory@example.com.`"""
     sentence = f"{describe_origins(turn)}{what}."
     return sentence[0].upper() + sentence[1:]

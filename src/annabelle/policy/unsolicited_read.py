@@ -1,4 +1,4 @@
-"""Finds private content that only foreign content asked for, not the person (POL-04)."""
+"""Finds private content that was requested by foreign content, not by the person (POL-04)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DIGITS: Final = re.compile(r"(?:\w*\d\w*){3,}")
 
 
 def find_unasked_data(text: str, said: str) -> list[str]:
-    """The parts of the text that hold a datum of another kind than those that were spoken of."""
+    """The parts of the text with a kind of data that the person did not mention."""
     wanted = _data_kinds(said)
     if not wanted:
         return []
@@ -40,7 +40,7 @@ def find_unasked_data(text: str, said: str) -> list[str]:
 
 
 def remove_unasked_data(text: str, said: str) -> str:
-    """The text without them."""
+    """The text without the parts from `find_unasked_data`."""
     for part in find_unasked_data(text, said):
         text = text.replace(part, " ")
     return text
@@ -68,7 +68,7 @@ _ALL_OF_IT: Final = re.compile(
 
 
 def is_unsolicited_read(call: CallFacts, turn: TurnFacts) -> bool:
-    """Whether this call reads something private that nobody but foreign content has spoken of."""
+    """Whether this call reads private data that only foreign content mentioned."""
     if not turn.tainted or "read_private" not in call.classes:
         return False
     if _opens_items(call):
@@ -82,7 +82,7 @@ def is_unsolicited_read(call: CallFacts, turn: TurnFacts) -> bool:
 
 
 def unnamed_items(call: CallFacts, turn: TurnFacts) -> list[str]:
-    """The items of the vault this call opens and the order does not name."""
+    """The vault items that this call opens but the order does not name."""
     if not _opens_items(call):
         return []
     titles = (_title_of(value, turn) for value in call.values(call.traits.of))
@@ -90,7 +90,7 @@ def unnamed_items(call: CallFacts, turn: TurnFacts) -> list[str]:
 
 
 def item_named(title: str, turn: TurnFacts) -> bool:
-    """Whether the whole title of a vault item stands in the order: what is spoken of elsewhere opens nothing."""
+    """Whether the order contains the full title of a vault item. Mentions elsewhere do not count."""
     words = content_words(title)
     return words <= turn.ordering.words if words else turn.ordering.contains(title)
 
@@ -100,7 +100,7 @@ def _opens_items(call: CallFacts) -> bool:
 
 
 def _title_of(value: str, turn: TurnFacts) -> str:
-    """The title in `op://vault/item/field`, or the one that the vault itself lists for an id."""
+    """The title in `op://vault/item/field`, or the one the vault lists for an id."""
     _, reference, way = value.partition("://")
     item = way.split("/")[1] if reference and "/" in way else value
     kept = (thing for result in turn.seen.results if result.source == "vault" for thing in result.things)
@@ -108,7 +108,7 @@ def _title_of(value: str, turn: TurnFacts) -> str:
 
 
 def _is_named(value: str, turn: TurnFacts) -> bool:
-    """Whether it was named: by itself, or as the thing its id stands for."""
+    """Whether the value itself was named, or the thing it identifies."""
     if _is_another_file(value, turn):
         return False
     if turn.said.names_path(value) or content_words(value) <= turn.said.words:
@@ -117,13 +117,13 @@ def _is_named(value: str, turn: TurnFacts) -> bool:
 
 
 def _is_source_mentioned(source: Source, turn: TurnFacts) -> bool:
-    # Who orders that something is sent speaks of mail, chats and people, whatever the words for it.
+    # An order to send something mentions mail, chats and people implicitly.
     sends = source in ("mail", "chat", "memory") and "send" in turn.order_kinds
     return sends or mentions_any(turn.topic, _NOUNS_OF_SOURCE.get(source, ()))
 
 
 def _is_pointed_at(value: str, turn: TurnFacts) -> bool:
-    """An id by the thing it stands for; words by not standing in what others wrote."""
+    """Whether the thing of this id is meant, or the words come from no foreign content."""
     things = turn.seen.find_by_id(value)
     if things:
         return any(is_thing_meant(thing, turn) for thing in things)
@@ -132,18 +132,18 @@ def _is_pointed_at(value: str, turn: TurnFacts) -> bool:
     new = content_words(value) - turn.said.words
     if not any(map(turn.seen.others_wrote, new)):
         return True
-    # Who was told of a mail may look for it again by what it goes by.
+    # Mail that was mentioned may be searched for again by its title or sender.
     return any(new <= thing.words and is_thing_meant(thing, turn) for thing in turn.seen.things if thing.sender)
 
 
 def _is_another_file(value: str, turn: TurnFacts) -> bool:
-    """Whether it is a file, and not one of those the person wrote out: a private mail is no private.txt."""
+    """Whether the value is a file other than those written out: a private mail is not private.txt."""
     files = PersonWords([value]).files
     return bool(files and turn.said.files) and not files <= turn.said.files and not speaks_of_many(turn.topic)
 
 
 def is_thing_meant(thing: SeenThing, turn: TurnFacts) -> bool:
-    """Whether it is what the person speaks of: as one of many, or as this one rather than another."""
+    """Whether the person means this thing, as one of many or as the best match."""
     seen, words = turn.seen, turn.said.words
     if speaks_of_many(turn.topic) or speaks_of_news(turn.topic):
         return True
@@ -151,7 +151,7 @@ def is_thing_meant(thing: SeenThing, turn: TurnFacts) -> bool:
 
 
 def find_unmentioned_texts(turn: TurnFacts, kinds: Sequence[ActionKind]) -> list[str]:
-    """The private texts in what was seen that the person did not speak of, where something of these kinds is done."""
+    """Private texts that were seen but not mentioned by the person, for orders of these kinds."""
     files = _source_files(turn, kinds)
     texts: list[str] = []
     for result in turn.seen.results:
@@ -167,7 +167,7 @@ def find_unmentioned_texts(turn: TurnFacts, kinds: Sequence[ActionKind]) -> list
 
 
 def find_mentioned_texts(turn: TurnFacts, kinds: Sequence[ActionKind] = ()) -> list[str]:
-    """All other texts in what was seen."""
+    """All other texts that were seen."""
     files = _source_files(turn, kinds)
     texts: list[str] = []
     for result in turn.seen.results:
@@ -182,8 +182,7 @@ def find_mentioned_texts(turn: TurnFacts, kinds: Sequence[ActionKind] = ()) -> l
 
 
 def _source_files(turn: TurnFacts, kinds: Sequence[ActionKind]) -> frozenset[str]:
-    """The files that what is done is taken from: those the order names, or the ones that were to be read last before
-    it. `What is the code in a.txt? And mail Bob what b.md says` takes nothing from a.txt."""
+    """The files an order takes content from: those it names, or those to be read last before it."""
     named = turn.said_of(kinds).files
     orders = turn.orders_of(kinds)
     if named or not orders or any(_ALL_OF_IT.search(order.words) for order in orders):
@@ -201,13 +200,13 @@ def _is_another(thing: SeenThing, files: frozenset[str]) -> bool:
 
 def _is_result_source_mentioned(result: SeenResult, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
     if result.source == "vault" and kinds:
-        # To be shown what is in there is one thing, to have it told to others another.
+        # An order to show vault items does not allow telling others.
         return mentions_any(turn.said_of(kinds).text, _NOUNS_OF_SOURCE["vault"])
     return result.source is not None and _is_source_mentioned(result.source, turn)
 
 
 def _named_things(result: SeenResult) -> list[SeenThing]:
-    """The things a person could speak of: those with a name of their own."""
+    """The things with a name that a person could mention."""
     return [thing for thing in result.things if thing.words]
 
 

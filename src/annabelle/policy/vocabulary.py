@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, cast
 
-# Documents/report.md and https://news.example name one thing, whatever words are in their names.
+# A path or URL names one thing, whatever words it contains.
 _NAME: Final = re.compile(r"(?<!\S)\S*(?:[@/\\]|\.\w)\S*")
 _MANY: Final = re.compile(
     r"\b(?:all|every|everything|each|inbox|unread|mails|emails|e-mails|messages|newsletters|files|documents|notes|events|"
@@ -27,7 +27,6 @@ _ALL: Final = re.compile(
 
 
 def mentions_any(text: str, groups: Iterable[str]) -> bool:
-    """Whether one of these kinds of things is spoken of."""
     return any(_mentions_group(text.lower(), group) for group in groups)
 
 
@@ -44,23 +43,22 @@ def _noun_patterns() -> dict[str, re.Pattern[str]]:
 
 
 def speaks_of_many(text: str) -> bool:
-    """Whether things are meant as a kind, rather than one of them: `my unread mails`, not `the mail from Ann`."""
+    """Whether the text means a kind of thing rather than one: `my unread mails`, not `the mail from Ann`."""
     return _MANY.search(_NAME.sub(" ", text.lower())) is not None
 
 
 def speaks_of_news(text: str) -> bool:
-    """Whether whatever is new, or of some day, is meant."""
+    """Whether the text means whatever is new or of some day."""
     return _NEWS.search(_NAME.sub(" ", text.lower())) is not None
 
 
 def says_all(text: str) -> bool:
-    """Whether all of something is meant."""
     return _ALL.search(_NAME.sub(" ", text.lower())) is not None
 
 
 @lru_cache(maxsize=256)
 def map_meanings(words: frozenset[str]) -> frozenset[str]:
-    """Each word, or what it stands for where it is an everyday one."""
+    """Map each everyday word to its meaning; other words stay."""
     return frozenset(_meaning(word) for word in words)
 
 

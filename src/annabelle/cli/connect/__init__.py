@@ -1,4 +1,4 @@
-"""`annabelle connect`: sign in to Google, a mailbox or Telegram, see what is connected, and end it."""
+"""`annabelle connect`: connects Google, mail and Telegram accounts, lists and removes them."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from annabelle.core.settings import load_settings
 
 @dataclass(frozen=True, slots=True)
 class ConnectionState:
-    """One kind of account. `account` is what its owner calls it, None when there is none."""
+    """One kind of account. `account` is the name its owner knows, or None."""
 
     kind: str
     account: str | None
@@ -43,7 +43,6 @@ class ConnectionState:
 
 
 def print_connections(*, json: bool) -> None:
-    """A table for a person, a document for a machine."""
     found = [read_state(Home.from_environment(), kind) for kind in KINDS]
     if json:
         print_json({"connections": [{"kind": one.kind, "account": one.account, "state": one.state} for one in found]})
@@ -53,7 +52,7 @@ def print_connections(*, json: bool) -> None:
 
 
 def read_state(home: Home, kind: str) -> ConnectionState:
-    """How it stands with one kind; a file that can not be read is a state, not a failure of the list."""
+    """The state of one kind; an unreadable file is a state, not a failure."""
     try:
         account = read_connection(home, kind, KINDS[kind])
     except ConfigMistake:
@@ -66,7 +65,7 @@ def read_state(home: Home, kind: str) -> ConnectionState:
 
 
 def account_name(account: BaseModel) -> str:
-    """What the owner knows an account by."""
+    """The name by which the owner knows an account."""
     match account:
         case GoogleAccount(email=email):
             return email
@@ -87,15 +86,15 @@ def _describe_state(one: ConnectionState) -> str:
 
 
 SERVERS = {"google": "gmail", "mail": "gmail", "telegram": "telegram"}
-"""Which server uses which account."""
+"""The server that uses each kind of account."""
 
 
 def notify_hub(home: Home, kind: str) -> bool:
-    """Whether a hub runs and took it. One that does not run reads the account when it starts."""
+    """Whether a running hub took the change. Otherwise it reads the account at its next start."""
     try:
         asyncio.run(_restart_server(home, SERVERS[kind]))
     except (HubUnreachable, NotFound):
-        return False  # it does not run, or has this server switched off
+        return False  # the hub does not run or has this server disabled
     except AnnabelleError as error:
         sys.stderr.write(f"Annabelle runs but did not take it yet: {error.message}\nRun: annabelle restart\n")
         return False
@@ -119,8 +118,6 @@ _WITHDRAWN = {
 
 
 class AccountKind(StrEnum):
-    """What can be connected."""
-
     GOOGLE = "google"
     MAIL = "mail"
     TELEGRAM = "telegram"
@@ -163,7 +160,7 @@ def _withdraw_google(home: Home) -> bool:
 
 
 def _end_telegram_session(home: Home) -> bool:
-    """Telethon is large, and not everybody has it: loaded when there is a session to end."""
+    """Import Telethon only if there is a session to end: it is large and optional."""
     try:
         account = read_connection(home, "telegram", TelegramAccount)
     except ConfigMistake:

@@ -1,4 +1,4 @@
-"""`annabelle connect google`: mail and calendar at Google, allowed by their owner in a browser."""
+"""`annabelle connect google`: connects mail and calendar with a sign-in in the browser."""
 
 from __future__ import annotations
 
@@ -84,11 +84,11 @@ async def _sign_in(addresses: GoogleOAuthUrls, client: OAuthClient, *, browser: 
     async with open_redirect_server() as redirect:
         attempt = OAuthAttempt(redirect.address)
         address = attempt.sign_in_url(addresses, client)
-        # On stderr, because stdout is for what the command found out.
+        # stdout is reserved for the result.
         sys.stderr.write(f"Sign in to Google here:\n{address}\n")
         sys.stderr.flush()
         if browser:
-            # Some browsers run in the terminal and come back when they are closed; the answer is waited for meanwhile.
+            # Terminal browsers block until closed, so open them in a thread while waiting.
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         decision = await _wait_for_decision(redirect, attempt.state, seconds)
         if decision.error or not decision.code:
@@ -106,7 +106,7 @@ async def _sign_in(addresses: GoogleOAuthUrls, client: OAuthClient, *, browser: 
 
 
 async def _wait_for_decision(redirect: OAuthRedirectServer, state: str, seconds: int) -> OAuthDecision:
-    """The person's decision, with a visible countdown."""
+    """Wait for the person's decision with a visible countdown."""
     deciding = asyncio.create_task(redirect.wait_for_decision(state))
     try:
         for left in range(seconds, 0, -1):

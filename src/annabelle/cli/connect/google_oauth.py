@@ -1,4 +1,4 @@
-"""OAuth at Google: the sign-in page, the local redirect server, the exchange of the code, and revocation."""
+"""OAuth at Google: the sign-in URL, the local redirect server, the code exchange, and revocation."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ REQUEST_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class GoogleOAuthUrls:
-    """Where Google answers."""
-
     sign_in: str = "https://accounts.google.com/o/oauth2/v2/auth"
     token: str = "https://oauth2.googleapis.com/token"  # noqa: S105  an address
     revoke: str = "https://oauth2.googleapis.com/revoke"
@@ -37,7 +35,7 @@ class GoogleOAuthUrls:
 
     @classmethod
     def from_base(cls, url: str) -> GoogleOAuthUrls:
-        """All of it at one other address, or at Google's own when that is empty."""
+        """All URLs under another base, or Google's own if it is empty."""
         base = url.rstrip("/")
         if not base:
             return cls()
@@ -46,7 +44,7 @@ class GoogleOAuthUrls:
 
 @dataclass(frozen=True, slots=True)
 class OAuthClient:
-    """The application a person registered at Google for their Annabelle."""
+    """The application a person registered at Google for Annabelle."""
 
     client_id: str
     secret: SecretStr
@@ -54,14 +52,13 @@ class OAuthClient:
 
 @dataclass(frozen=True, slots=True)
 class OAuthAttempt:
-    """One sign-in: only whoever began it can end it (PKCE), and only an answer with its `state` belongs to it."""
+    """One sign-in, protected by PKCE; only a redirect with its `state` belongs to it."""
 
     redirect: str
     state: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     verifier: str = field(default_factory=lambda: secrets.token_urlsafe(64), repr=False)
 
     def sign_in_url(self, addresses: GoogleOAuthUrls, client: OAuthClient) -> str:
-        """The page where the person decides."""
         challenge = base64.urlsafe_b64encode(hashlib.sha256(self.verifier.encode()).digest()).decode().rstrip("=")
         asked = {
             "client_id": client.client_id,
@@ -72,14 +69,12 @@ class OAuthAttempt:
             "code_challenge": challenge,
             "code_challenge_method": "S256",
             "access_type": "offline",
-            "prompt": "consent",  # without it Google gives no lasting access the second time
+            "prompt": "consent",  # without it Google gives no refresh token the second time
         }
         return f"{addresses.sign_in}?{urlencode(asked)}"
 
 
 class OAuthGrant(BaseModel):
-    """What Google gave."""
-
     access_token: SecretStr
     refresh_token: SecretStr
     scope: str = ""
@@ -90,7 +85,7 @@ class OAuthGrant(BaseModel):
 
 
 async def exchange(addresses: GoogleOAuthUrls, client: OAuthClient, attempt: OAuthAttempt, code: str) -> OAuthGrant:
-    """The code that came back, for lasting access."""
+    """Exchange the code for a refresh token."""
     form = {
         "grant_type": "authorization_code",
         "code": code,
@@ -105,7 +100,7 @@ async def exchange(addresses: GoogleOAuthUrls, client: OAuthClient, attempt: OAu
     try:
         granted = OAuthGrant.model_validate_json(answer.content)
     except ValidationError:
-        # Without its cause: it would quote what Google sent.
+        # The cause would quote Google's response, so drop it.
         raise Unavailable("Google gave no lasting access.", hint="Run it again: annabelle connect google") from None
     if MAIL_SCOPE not in granted.scopes:
         raise CallerMistake(
@@ -115,7 +110,6 @@ async def exchange(addresses: GoogleOAuthUrls, client: OAuthClient, attempt: OAu
 
 
 async def fetch_email(addresses: GoogleOAuthUrls, granted: OAuthGrant) -> str:
-    """Whose account it is."""
     headers = {"Authorization": f"Bearer {granted.access_token.get_secret_value()}"}
     answer = await _request("GET", addresses.profile, headers=headers)
     if answer.status_code == 403:
@@ -132,7 +126,7 @@ async def fetch_email(addresses: GoogleOAuthUrls, granted: OAuthGrant) -> str:
 
 
 async def revoke(addresses: GoogleOAuthUrls, token: SecretStr) -> bool:
-    """Give the access back; whether Google took it. Access that had ended already is as good as withdrawn."""
+    """Revoke the access; True also if it had already ended."""
     try:
         answer = await _request("POST", addresses.revoke, data={"token": token.get_secret_value()})
     except AnnabelleError:
@@ -192,14 +186,14 @@ _PAGE = """<!doctype html>
 
 @dataclass(frozen=True, slots=True)
 class OAuthDecision:
-    """What the person decided: a code to go on with, or why not."""
+    """The person's decision: a code, or the reason for a refusal."""
 
     code: str = ""
     error: str = ""
 
 
 class OAuthRedirectServer:
-    """Waits for the one answer with the right state; whatever else knocks is turned away and changes nothing."""
+    """Waits for the one redirect with the right state and refuses any other request."""
 
     def __init__(self, port: int) -> None:
         self.address = f"http://127.0.0.1:{port}/"
@@ -211,16 +205,15 @@ class OAuthRedirectServer:
         return await asyncio.shield(self._decided)
 
     async def handle_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request of a browser."""
         with contextlib.suppress(OSError, ValueError, TimeoutError, asyncio.IncompleteReadError):
             async with asyncio.timeout(_READ_SECONDS):
                 request = (await reader.readline()).decode("latin-1").split()
                 while (await reader.readline()).strip():
-                    pass  # the headers say nothing that matters
+                    pass  # the headers do not matter
                 status, page, decision = self._parse_request(request)
                 writer.write(_response(status, page))
                 await writer.drain()
-                # Only now: whoever waits for it may end this server.
+                # Only now, because the waiting task may then close this server.
                 if decision is not None and not self._decided.done():
                     self._decided.set_result(decision)
         writer.close()
@@ -242,7 +235,7 @@ class OAuthRedirectServer:
 
 @asynccontextmanager
 async def open_redirect_server() -> AsyncGenerator[OAuthRedirectServer]:
-    """Listens on a free port of this machine alone, for as long as it is used."""
+    """Listen on a free loopback port while the context is open."""
     holder: list[OAuthRedirectServer] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

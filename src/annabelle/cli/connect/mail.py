@@ -1,4 +1,4 @@
-"""`annabelle connect mail`: finds the servers of a mailbox and keeps the account once they let us in."""
+"""`annabelle connect mail`: finds the servers of a mailbox, checks them and saves the account."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WRITTEN = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:\[\]/@]+))(
 
 
 def parse_mail_server(kind: MailServerKind, written: str, security: Security | None) -> MailServerAddress:
-    """The door a person named; what they left out follows from the port or the usual way."""
+    """Parse host and port; missing parts follow from the port or the defaults."""
     found = _WRITTEN.fullmatch(written.strip())
     if found is None:
         raise CallerMistake(f"--{kind} is not a host and port.", hint=f"Write it as {kind}.example.org:993.")
@@ -48,7 +48,7 @@ def parse_mail_server(kind: MailServerKind, written: str, security: Security | N
 
 
 def require_encryption(door: MailServerAddress, what: str) -> MailServerAddress:
-    """Refuses a line on which a password could be read by others."""
+    """Refuse a connection that would send the password unencrypted to another machine."""
     if door.security == "none" and not is_this_machine(door.host):
         raise CallerMistake(
             f"{what} would send the password where others can read it.",
@@ -58,7 +58,7 @@ def require_encryption(door: MailServerAddress, what: str) -> MailServerAddress:
 
 
 def parse_calendar_url(url: str) -> str:
-    """The address of a calendar; one that is not encrypted only on this machine."""
+    """Parse a calendar URL; http is allowed on this machine only."""
     parts = urlsplit(url.strip())
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
         raise CallerMistake("--caldav is not an address.", hint="Write it as https://dav.example.org/.")
@@ -79,7 +79,7 @@ _APP_WORD = "It wants an app password, made in the settings of your account, in 
 
 @dataclass(frozen=True, slots=True)
 class MailProvider:
-    """The doors of one provider. `advice` is said when it refuses a sign-in."""
+    """The servers of one provider. `advice` is shown if it refuses a sign-in."""
 
     imap: MailServerAddress
     smtp: MailServerAddress
@@ -140,7 +140,7 @@ PROVIDERS: dict[str, MailProvider] = {
 
 
 def find_provider(domain: str) -> MailProvider:
-    """The provider behind a domain, or the usual names of one that is not known."""
+    """The provider of a domain, or a guess with the usual host names."""
     name = domain.lower().rstrip(".")
     found = PROVIDERS.get(name)
     if found is not None:
@@ -178,7 +178,7 @@ def connect_mail(
         imap=_choose_server("imap", imap, security, provider.imap),
         smtp=_choose_server("smtp", smtp, security, provider.smtp),
         caldav_url=parse_calendar_url(caldav) if caldav is not None else provider.caldav,
-        password=_read_password(stdin=password_stdin),  # last: what is wrong before it is not worth typing it for
+        password=_read_password(stdin=password_stdin),  # last, so that other errors show before the person types it
     )
     guessed = not provider.known and (imap is None or smtp is None)
     advice = provider.advice if provider.known or guessed else None
@@ -218,7 +218,7 @@ def _read_password(*, stdin: bool) -> SecretStr:
 def _check_account(
     account: MailAccount, authority: str, advice: str | None, *, calendar_wanted: bool
 ) -> tuple[MailAccount, str | None]:
-    """The account once its servers have let us in; and why it has no calendar, where one was only guessed."""
+    """Check the servers. Returns the account, and why a guessed calendar was dropped."""
     try:
         with Spinner("Signing in to read mail"):
             check_imap(account, authority)

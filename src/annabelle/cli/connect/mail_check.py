@@ -1,4 +1,4 @@
-"""Signs in at a mail account's servers once, so that nothing is kept that does not work."""
+"""Signs in to a mail account's servers once, so that only working accounts are saved."""
 
 from __future__ import annotations
 
@@ -30,11 +30,10 @@ _WHO_AM_I = '<?xml version="1.0"?><propfind xmlns="DAV:"><prop><current-user-pri
 
 
 class _NotOfferedError(Exception):
-    """The server does not encrypt."""
+    """The server does not offer encryption."""
 
 
 def check_imap(account: MailAccount, authority: str = "") -> None:
-    """Whether mail can be read."""
     door, password = account.imap, account.password.get_secret_value()
     where = f"The server for reading mail (IMAP at {door.host}:{door.port})"
     with _explain_errors(where):
@@ -43,7 +42,7 @@ def check_imap(account: MailAccount, authority: str = "") -> None:
             if "AUTH=PLAIN" in connection.capabilities:
                 connection.authenticate("PLAIN", lambda _: _plain_credentials(account.username, password))
             else:
-                # Left to itself the library writes the name as it stands, blanks and all.
+                # imaplib does not quote the user name itself.
                 quoted = account.username.replace("\\", "\\\\").replace('"', '\\"')
                 connection.login(f'"{quoted}"', password)
         finally:
@@ -52,7 +51,7 @@ def check_imap(account: MailAccount, authority: str = "") -> None:
 
 
 def check_smtp(account: MailAccount, authority: str = "") -> None:
-    """Whether mail can be sent; none is."""
+    """Check that mail can be sent, without sending any."""
     door, password = account.smtp, account.password.get_secret_value()
     where = f"The server for sending mail (SMTP at {door.host}:{door.port})"
     with _explain_errors(where):
@@ -60,7 +59,7 @@ def check_smtp(account: MailAccount, authority: str = "") -> None:
         try:
             connection.ehlo()
             if "PLAIN" in connection.esmtp_features.get("auth", "").upper().split():
-                # Not by the library's own way, which takes ASCII only.
+                # smtplib's own login only accepts ASCII.
                 word = base64.b64encode(_plain_credentials(account.username, password)).decode()
                 code, said = connection.docmd("AUTH", f"PLAIN {word}")
                 if code not in (235, 503):
@@ -73,7 +72,6 @@ def check_smtp(account: MailAccount, authority: str = "") -> None:
 
 
 def check_caldav(account: MailAccount, authority: str = "") -> None:
-    """Whether the calendar opens."""
     url = account.caldav_url or ""
     where = f"The calendar (CalDAV at {httpx.URL(url).host})"
     username = account.caldav_username or account.username
@@ -123,7 +121,7 @@ def _open_smtp(door: MailServerAddress, context: ssl.SSLContext) -> smtplib.SMTP
 
 
 def _secure(door: MailServerAddress, connection: C, begin: Callable[[], object], close: Callable[[], object]) -> C:
-    """The same connection, encrypted unless it stays on this machine. One that will not be is closed again."""
+    """Encrypt the connection unless its security is "none"; close it on failure."""
     if door.security == "none":
         return connection
     try:
@@ -141,7 +139,7 @@ def _plain_credentials(username: str, password: str) -> bytes:
 
 @contextmanager
 def _explain_errors(where: str) -> Generator[None]:
-    """Every failure as a sentence about this server. What a server says itself may repeat the password: not shown."""
+    """Turn every failure into a sentence about this server, without its response, which may repeat the password."""
     try:
         yield
     except AnnabelleError:

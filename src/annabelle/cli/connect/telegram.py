@@ -1,4 +1,4 @@
-"""`annabelle connect telegram`: the user's own account, signed in with the code Telegram sends."""
+"""`annabelle connect telegram`: connects the user's own account with a code from Telegram."""
 
 from __future__ import annotations
 
@@ -28,22 +28,20 @@ _MAKE_ONE = "Make an application at my.telegram.org and set TELEGRAM_API_ID and 
 
 @dataclass(frozen=True, slots=True)
 class TelegramApplication:
-    """What my.telegram.org calls an app."""
+    """An app registered at my.telegram.org."""
 
     api_id: int
     api_hash: SecretStr
 
 
 class TelegramLoginPrompt(Protocol):
-    """The person who signs in. `again`: the last answer was wrong."""
+    """Asks the person who signs in. `again`: the last answer was wrong."""
 
     def code(self, *, again: bool) -> str: ...
     def password(self, *, again: bool) -> str: ...
 
 
 class TerminalLoginPrompt:
-    """The person in front of the terminal."""
-
     def code(self, *, again: bool) -> str:
         if again:
             sys.stderr.write("That code is wrong.\n")
@@ -56,7 +54,7 @@ class TerminalLoginPrompt:
 
 
 def load_application(settings: Settings) -> TelegramApplication:
-    """The application of the settings, or the one that is asked for."""
+    """The application from the settings, or one the person types."""
     if settings.telegram_api_id is not None and settings.telegram_api_hash is not None:
         return TelegramApplication(settings.telegram_api_id, settings.telegram_api_hash)
     if not sys.stdin.isatty():
@@ -69,7 +67,6 @@ def load_application(settings: Settings) -> TelegramApplication:
 
 
 def parse_phone(given: str | None) -> str:
-    """A number as Telegram wants it."""
     written = given if given is not None else ask_line("Phone number with country code", "--phone")
     number = re.sub(r"[\s().-]", "", written)
     if not _PHONE.fullmatch(number):
@@ -98,7 +95,7 @@ def connect_telegram(
 
 
 def _load_sign_in() -> SignIn:
-    """Loaded when it is used: Telethon is large, and not everybody has it."""
+    """Import Telethon only when it is used: it is large and optional."""
     if importlib.util.find_spec("telethon") is None:
         raise OperatorMistake(
             "Telegram needs a library that is not installed.", hint="Run: pip install 'annabelle[telegram]'"

@@ -1,4 +1,4 @@
-"""Signs in to Telegram and out again, with Telethon. Loaded only when it is used."""
+"""Signs in to Telegram and out again with Telethon. Imported only when it is used."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from annabelle.core.errors import AnnabelleError, CallerMistake, NotFound, Opera
 
 
 def make_short_lived_client(api_id: int, api_hash: SecretStr, session: str = "") -> TelegramClient:
-    """Without a session it is nobody's yet."""
     return TelegramClient(
         StringSession(session),
         api_id,
@@ -63,12 +62,12 @@ class LoginClient(Protocol):
 
 
 def make_login_client(application: TelegramApplication) -> LoginClient:
-    """Telethon's client, with a session that is kept nowhere yet."""
+    """Telethon's client with an unsaved session."""
     return cast("LoginClient", make_short_lived_client(application.api_id, application.api_hash))
 
 
 def sign_in(application: TelegramApplication, phone: str, asking: TelegramLoginPrompt) -> TelegramAccount:
-    """The signed-in account. Questions are asked while no loop runs, so that Ctrl-C ends them at once."""
+    """Sign in. Questions are asked while no event loop runs, so that Ctrl-C ends them at once."""
     with asyncio.Runner() as runner:
         client: LoginClient | None = None
         try:
@@ -115,7 +114,7 @@ def _give_password(runner: asyncio.Runner, client: LoginClient, asking: Telegram
 
 
 async def _make_client(application: TelegramApplication) -> LoginClient:
-    return make_login_client(application)  # the library wants a running loop
+    return make_login_client(application)  # the library needs a running loop
 
 
 async def _disconnect(client: LoginClient) -> None:
@@ -123,11 +122,11 @@ async def _disconnect(client: LoginClient) -> None:
         async with asyncio.timeout(5):
             await client.disconnect()
     except (OSError, TimeoutError):
-        pass  # it is not needed any more
+        pass  # it is no longer needed
 
 
 async def _request(request: Coroutine[Any, Any, T]) -> T:
-    """One request; what can be tried again by the person passes, the rest is explained."""
+    """Run one request. Errors the person can correct pass; others are explained."""
     passing = (
         errors.SessionPasswordNeededError,
         errors.PhoneCodeInvalidError,
@@ -189,7 +188,7 @@ def make_logout_client(account: TelegramAccount) -> LogoutClient:
 
 
 def end_session(account: TelegramAccount) -> bool:
-    """Whether the session is over there; a Telegram that can not be reached or refuses is no reason to keep it here."""
+    """Whether Telegram ended the session. The account is removed here in any case."""
     return asyncio.run(_log_out(account))
 
 
@@ -197,13 +196,13 @@ async def _log_out(account: TelegramAccount) -> bool:
     try:
         client = make_logout_client(account)
     except ValueError:
-        return False  # what was kept is no session
+        return False  # the stored session is invalid
     try:
         async with asyncio.timeout(_SECONDS):
             await client.connect()
             return await client.log_out()
     except (errors.AuthKeyError, errors.UnauthorizedError):
-        return True  # it was over already
+        return True  # it had already ended
     except (errors.RPCError, OSError, ValueError):
         return False
     finally:

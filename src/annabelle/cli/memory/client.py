@@ -1,4 +1,4 @@
-"""Calls the memory's tools and prints their answers in the words of commands."""
+"""Calls the memory's tools and prints their answers with command names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from annabelle.core.settings import load_settings
 from annabelle.core.tools import JsonObject, ToolResult
 from annabelle.core.trust import FactCategory
 
-# The memory speaks to models, which know its tools; a person has commands and their arguments.
+# The memory's messages name tools for models; people need commands and options.
 _COMMAND_WORDS = {
     "list_facts": "annabelle memory list",
     "retrieve_memories": "annabelle memory search",
@@ -50,7 +50,7 @@ _NAMES = re.compile(rf"(?<!\w)(?:{'|'.join(_COMMAND_WORDS)})(?!\w)")
 
 
 def call_memory_tool(tool: str, /, **arguments: object) -> ToolResult:
-    """One call of a memory's tool; what is None is left out. An error is told with what to type."""
+    """Call a memory tool without arguments that are None. Errors name commands instead of tools."""
     try:
         return call_tool_once(f"memory_{tool}", **arguments)
     except AnnabelleError as error:
@@ -58,18 +58,17 @@ def call_memory_tool(tool: str, /, **arguments: object) -> ToolResult:
 
 
 def translate_error(error: AnnabelleError) -> AnnabelleError:
-    """The same error with commands in the place of tools."""
+    """Replace tool names in the error with commands."""
     error.message, error.hint = translate_to_commands(error.message), error.hint and translate_to_commands(error.hint)
     return error
 
 
 def translate_to_commands(text: str) -> str:
-    """A sentence about tools as one about commands."""
     return _NAMES.sub(lambda name: _COMMAND_WORDS[name[0]], text)
 
 
 def require_agent(agent: str | None) -> None:
-    """Nothing is put into the memory of an agent there is not: a misspelled name would hide it."""
+    """Raise NotFound for an unknown agent, since a misspelled name would hide what is stored."""
     if agent is None:
         return
 
@@ -81,13 +80,13 @@ def require_agent(agent: str | None) -> None:
     try:
         known = asyncio.run(names())
     except NotAllowed:
-        return  # whoever is not the owner is not told which agents there are
+        return  # only the owner may list the agents
     if agent not in known:
         raise NotFound(f"There is no agent {agent!r}.", hint=f"There is {', '.join(known)}.")
 
 
 def confirm(question: str) -> None:
-    """Ask before something is done; without a yes nothing is, and that is said."""
+    """Ask for confirmation and abort without a yes."""
     if "--json" in sys.argv:
         raise CallerMistake("This needs a yes, and a machine can not be asked.", hint="Add --yes.")
     try:
@@ -107,17 +106,14 @@ _NAME_WIDTH = 18
 
 
 def structured(result: ToolResult) -> JsonObject:
-    """The answer for machines."""
     return result.structured or {}
 
 
 def rows_of(result: ToolResult, name: str) -> list[JsonObject]:
-    """A list in the answer."""
     return cast("list[JsonObject]", structured(result).get(name) or [])
 
 
 def print_answer(result: ToolResult, *, json: bool) -> None:
-    """The answer's own words, or its data."""
     if json:
         print_json(structured(result))
     else:
@@ -125,31 +121,28 @@ def print_answer(result: ToolResult, *, json: bool) -> None:
 
 
 def print_fields(fields: list[tuple[str, str]]) -> None:
-    """Names and values under each other."""
     for name, value in fields:
         print_line(f"{name:<{_NAME_WIDTH}}{value}")
 
 
 def format_day(value: object) -> str:
-    """The day of a time, for a column."""
     return format_moment(value)[:10]
 
 
 def format_moment(value: object) -> str:
-    """A time to the minute, where the user lives."""
+    """A time to the minute, in the user's time zone."""
     if not value:
         return ""
     return datetime.fromisoformat(str(value)).astimezone(_load_zone()).strftime("%Y-%m-%d %H:%M")
 
 
 def format_size(count: object) -> str:
-    """Bytes as people read them."""
     number = float(str(count or 0))
     return f"{number / 1e6:.1f} MB" if number >= 1e5 else f"{number / 1e3:.1f} kB"
 
 
 def to_one_line(value: object, most: int = 200) -> str:
-    """A text of others, safe for a terminal and short enough for a row."""
+    """Foreign text on one line, cleaned for the terminal and shortened."""
     text = " ".join(clean(str(value or "")).split())
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
@@ -159,4 +152,4 @@ def _load_zone() -> ZoneInfo:
     try:
         return ZoneInfo(load_settings(Home.from_environment()).user_timezone)
     except (ValueError, OSError, ZoneInfoNotFoundError):
-        return ZoneInfo("UTC")  # what reads the setting for its work says that it is wrong
+        return ZoneInfo("UTC")  # other code reports the wrong setting

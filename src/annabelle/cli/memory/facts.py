@@ -1,4 +1,4 @@
-"""Facts by hand: `list`, `show`, `why`, `add`, `edit`, `rm` and `bring-back`."""
+"""Memory commands for facts: `list`, `show`, `why`, `add`, `edit`, `rm` and `bring-back`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from annabelle.core.errors import CallerMistake
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import FactCategory
 
-MOST = 2**53  # no number of a row is larger
+MOST = 2**53  # larger than any row number
 FactId = Annotated[
     int, typer.Argument(metavar="FACT", min=1, max=MOST, help="Number of the fact, as `list` and `search` show it.")
 ]

@@ -1,4 +1,4 @@
-"""Memory commands for upkeep: `tidy`, `undo`, `changes`, `learn`, `backups` and `restore`."""
+"""Memory maintenance commands: `tidy`, `undo`, `changes`, `learn`, `backups` and `restore`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`annabelle memory profile`: what an agent has in mind of its user and of itself, and editing it."""
+"""`annabelle memory profile`: shows and edits what an agent knows of its user and itself."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _parse_value(text: str) -> object:
 
 
 def _diff_profiles(before: JsonObject, after: JsonObject) -> JsonObject:
-    """What turns one into the other when merged in: changed fields, and null for those that are gone."""
+    """A merge patch from one profile to the other: changed fields, and null for removed ones."""
     changes: JsonObject = {name: None for name in before if name not in after}
     for name, value in after.items():
         old = before.get(name)

@@ -1,4 +1,4 @@
-"""Memory commands that look things up: `search`, `timeline` and `stats`."""
+"""Memory lookup commands: `search`, `timeline` and `stats`."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def stats(agent: Agent = None, json: Json = False) -> None:
 
 
 def _describe_tiers(found: ToolResult) -> str:
-    """How the rows that are shown were found; a list without rows has nothing to say about it."""
+    """How the shown rows were found; empty lists do not count."""
     tiers = [structured(found)[f"{name}_tier"] for name in ("facts", "conversations") if rows_of(found, name)]
     return " and ".join(dict.fromkeys(_TIERS[str(tier)] for tier in tiers))
 

@@ -1,4 +1,4 @@
-"""Memory commands that move much data, with progress: `export`, `import` and `embed`."""
+"""Memory commands for bulk data, with progress: `export`, `import` and `embed`."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from annabelle.core.settings import load_settings
 from annabelle.core.tools import JsonObject, ToolResult
 
 PAGES = ("profile.md", "facts.md", "contacts.md", "projects.md", "memory.json")
-"""What an export's folder is known by, and all of a folder that is imported."""
+"""The files that make up an export; only these are imported from a folder."""
 
 MAX_BYTES = 200_000_000
 
 
 @contextmanager
 def reachable_copy(path: Path) -> Generator[Path]:
-    """The path itself, or a copy of it that is gone afterwards."""
+    """Yield the path if the memory server can read it, otherwise a temporary copy."""
     home = Home.from_environment()
     settings = load_settings(home)
     source = path.expanduser().resolve()
@@ -63,7 +63,7 @@ def reachable_copy(path: Path) -> Generator[Path]:
 
 
 def _is_export(source: Path, exports: Path) -> bool:
-    """A folder right in the export folder, or a file in one."""
+    """Whether it is a folder directly in the export folder, or a file in one."""
     return source.parent == exports if source.is_dir() else source.parent.parent == exports
 
 
@@ -143,7 +143,7 @@ def embed(agent: Agent = None, json: Json = False) -> None:
 
 
 def _run_in_batches(label: str, tool: str, arguments: JsonObject, agent: str | None) -> ToolResult:
-    """Call a tool that does one batch at a time until it is done; killed in between, the next call goes on."""
+    """Call a tool batch by batch until it is done. After an interruption, the next call continues."""
     asked = arguments | ({"agent_id": agent} if agent is not None else {})
 
     async def call_until_done() -> ToolResult:
@@ -161,7 +161,7 @@ def _run_in_batches(label: str, tool: str, arguments: JsonObject, agent: str | N
                         task, completed=_count_done(data), total=int(str(data.get("total", 0))), refresh=True
                     )
                     over = data.get("finished") is not False and not data.get("remaining")
-                    if over or data.get("done") == 0:  # a batch that got nowhere would do so for ever
+                    if over or data.get("done") == 0:  # a batch without progress would repeat forever
                         return result
 
     try:

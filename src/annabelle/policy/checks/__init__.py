@@ -1,1 +1,1 @@
-"""When a call needs a question: one module for each kind of action. Each yields the reasons to ask."""
+"""Reasons to ask before a call, one module per kind of action."""

@@ -1,4 +1,4 @@
-"""Reasons to ask before an action on a web page: whoever runs the page sees it."""
+"""Reasons to ask before an action on a web page, since the site's operator sees it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from annabelle.policy.turn_facts import CallFacts, TurnFacts, shorten
 from annabelle.policy.unsolicited_read import item_named
 from annabelle.policy.vocabulary import mentions_any
 
-_SECRET: Final = "secret://"  # noqa: S105  the beginning of a handle
+_SECRET: Final = "secret://"  # noqa: S105  the prefix of a handle
 _FOR_SECRETS: Final = re.compile(
     r"passw|passcode|passphrase|\bpin\b|\bcode\b|secret|\blog-?in\b|\buser|e-?mail|benutzer|kennwort|mot de passe|"
     r"identifiant|"
@@ -35,7 +35,7 @@ _LABEL: Final = re.compile(r"\"([^\"]*)\"")
 
 
 def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
-    """The page must be one the person sent us to, the element one they speak of, and what is typed their words."""
+    """The person must have named the page, mentioned the element and said the typed text."""
     if not _ACTS.search(turn.topic):
         yield "you did not ask for anything to be done on the page"
     page = _current_page(turn)
@@ -59,8 +59,8 @@ def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 
 
 def _doubts_of_secret(handle: str, ref: str, turn: TurnFacts) -> Iterator[str]:
-    """Its item must be named, and be kept for some site: for which, the browser checks when it types."""
-    # A comment is no place for a password, whatever the page says of it.
+    """The person must name the item, and the item must belong to a site. The browser checks which one when it types."""
+    # Never type a password into a comment field, whatever the page calls it.
     if not (mentions_any(turn.own_words, ("vault",)) and _takes_secrets(ref, turn)):
         yield "a secret would be typed into the page"
     kept = (thing for result in turn.seen.results if result.source == "vault" for thing in result.things)
@@ -76,7 +76,7 @@ def _doubts_of_secret(handle: str, ref: str, turn: TurnFacts) -> Iterator[str]:
 
 
 def _typed_texts(call: CallFacts) -> Iterator[tuple[str, str]]:
-    """What is typed, and into which element: of the fields of a form their values, as their names are the page's."""
+    """Yield each typed text with its element. For form fields only the values count: the page chooses the names."""
     into = next(call.values(call.traits.refs), "")
     for name in call.traits.typed:
         given = call.arguments.get(name)
@@ -105,8 +105,8 @@ def _current_page(turn: TurnFacts) -> str | None:
 
 
 def _fits_best(label: str, ref: str, turn: TurnFacts) -> bool:
-    """Whether it was spoken of, and nothing beside it says the same with fewer other words: `click on the recipe` means
-    no button that deletes the account and every recipe."""
+    """Whether the person mentioned the label, and no other element matches the same words with fewer extra ones."""
+    # "Click on the recipe" does not mean a button that deletes the account and every recipe.
     words = set(_WORD.findall(label.casefold()))
     said = {word for word in words if word in turn.said.text}
     beside = (set(_WORD.findall(_label(line).casefold())) for line in _page_elements(ref, turn))
@@ -114,7 +114,7 @@ def _fits_best(label: str, ref: str, turn: TurnFacts) -> bool:
 
 
 def _page_elements(ref: str, turn: TurnFacts) -> list[str]:
-    """The elements of the newest view of the page that has this one."""
+    """The elements of the newest page snapshot that contains this reference."""
     for result in turn.seen.results:
         if result.tool.startswith("web_") and f"[ref={ref}]" in result.whole:
             return [line for line in result.whole.splitlines() if "[ref=" in line]

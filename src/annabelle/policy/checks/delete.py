@@ -1,4 +1,4 @@
-"""Deleting needs no question when the person ordered it and named what goes (POL-02)."""
+"""Reasons to ask before something is deleted, unless the person ordered it and named the target (POL-02)."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 
 
 def _means_another_kind(call: CallFacts, turn: TurnFacts, wants: Sequence[ActionKind]) -> bool:
-    """Whether every order speaks of other things: to delete a mail about a report deletes no file, and to take somebody
-    off a meeting does not cancel it."""
+    """Whether every order is about something else: taking somebody off a meeting does not cancel it."""
     orders = turn.orders_of(wants)
     about = call.traits.about
     if not about or any(mentions_any(order.objects, about) for order in orders):

@@ -36,7 +36,7 @@ def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 
 
 def _is_pasted_code(lines: list[str], turn: TurnFacts) -> bool:
-    """Whether these are the lines of a block of code in the message, and the message says to run it."""
+    """Whether the lines come from a code block in the message, and the message says to run it."""
     if _RUN_IT.search(turn.own_words.casefold()) is None:
         return False
     given = {normalize_text(line) for block in _FENCED.findall(turn.words) for line in block.splitlines()}
@@ -44,17 +44,17 @@ def _is_pasted_code(lines: list[str], turn: TurnFacts) -> bool:
 
 
 def _is_isolated(call: CallFacts) -> bool:
-    """Whether the code gets nothing of the person's to see: no folder, no session that may have one, nothing kept."""
+    """Whether the code can reach none of the person's data: no folder, session, arguments or saved script."""
     return isinstance(call.arguments.get("code"), str) and not any(
         call.arguments.get(name) for name in ("working_dir", "session_id", "args", "name")
     )
 
 
 def _is_ordered(call: CallFacts, turn: TurnFacts) -> bool:
-    """What is only kept or fetched needs more than an order to keep or fetch something."""
+    """Whether the person ordered this. Saving or fetching code takes more than an order to save or fetch something."""
     traits = call.traits
     if traits.wants == ("run",) and "code" not in traits.code:
-        return "run" in turn.order_kinds  # a kept script is named in passing, too
+        return "run" in turn.order_kinds  # a saved script may also be named in passing
     if turn.wants(traits.wants, traits.about):
         return True
     spoken_of = "run" in turn.order_kinds or (bool(turn.all_orders) and mentions_any(turn.own_words, traits.about))
@@ -70,7 +70,7 @@ def reasons_to_ask_for_control(call: CallFacts, turn: TurnFacts) -> Iterator[str
     ordered = bool(set(traits.wants or _WANTED) & turn.order_kinds)
     values = list(call.values(traits.values))
     theirs = bool(values) and is_backed(values, [turn.own_words])
-    # Recombined, a person's words may say anything; a page they wrote out is that page.
+    # Recombined words can say anything, but a page address written out in full is unambiguous.
     written_out = ordered and bool(values) and all(turn.said_now.names_page(value) for value in values)
     written_out |= turn.wants(traits.wants, traits.about) and all(_is_short(value, turn) for value in values)
     if turn.tainted and (turn.suspicious or not (theirs and ordered) or (turn.tainted_now and not written_out)):
@@ -82,5 +82,5 @@ def reasons_to_ask_for_control(call: CallFacts, turn: TurnFacts) -> Iterator[str
 
 
 def _is_short(value: str, turn: TurnFacts) -> bool:
-    """A name, a town, a trade, as the person wrote it."""
+    """A few words exactly as the person wrote them, such as a name, a town or a job."""
     return len(value.split()) <= _FEW and turn.said_now.contains(value)

@@ -1,4 +1,4 @@
-"""Reasons to ask before an opened address, a search or a picture carries data out."""
+"""Reasons to ask before a URL, a search or an image carries data out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from annabelle.policy.turn_facts import CallFacts, TurnFacts, shorten
 from annabelle.policy.unsolicited_read import find_mentioned_texts
 from annabelle.policy.vocabulary import mentions_any
 
-# Words with which a person sends us on, from what was read to where it leads.
+# Words that tell the agent to go from what it read to what is linked there.
 _FOLLOWS_LINKS: Final = re.compile(
     r"\b(?:links?|linked|follow|click|each|sources?|references?|results?|subpages?|further|liens?|enlaces?|verlink\w*|"
     r"quellen?|linki|odnośnik\w*)\b"
@@ -45,7 +45,7 @@ def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         if not _opens_what_was_seen(url, turn):
             yield f"you did not name the address {shorten(url)}"
         elif turn.unsolicited_read and not turn.said.names_page(url):
-            # Which of many links is opened can tell as much as what stands in it.
+            # The choice among many links can leak as much as the text of one.
             yield "private data was read that you did not speak of"
     for query in call.values(call.traits.queries):
         if _reveals_private_words(query, call, turn):
@@ -53,7 +53,7 @@ def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 
 
 def _opens_what_was_seen(url: str, turn: TurnFacts) -> bool:
-    """An address the person gave, or one that stands word for word where the person sent us to look."""
+    """Whether the person gave the URL, or it appears verbatim where they told the agent to look."""
     if has_hidden_characters(url):
         return False
     spoken = _as_written(url)
@@ -67,8 +67,7 @@ def _opens_what_was_seen(url: str, turn: TurnFacts) -> bool:
 
 
 def _was_read(result: SeenResult, turn: TurnFacts) -> bool:
-    """Whether others wrote what stands there. An error, an answer of our own or a thing that was just written repeats
-    what the agent itself said."""
+    """Whether others wrote the content. Errors, own answers and files just written only repeat the agent."""
     known = reviewed_tools().get(result.tool)
     reads = known is None or set(known.classes) <= _READING or known.source == "web"
     written = any(was_made_here(path, turn) for thing in result.things for path in thing.texts("path"))
@@ -76,7 +75,8 @@ def _was_read(result: SeenResult, turn: TurnFacts) -> bool:
 
 
 def _is_on_a_named_site(url: str, turn: TurnFacts) -> bool:
-    """`Open x.example/hotel and then go to the news page`: another page there, of which every word was said."""
+    """Whether the URL is on a named site and every word of its path was said: `open x.example and go to the news
+    page`."""
     host, _, way = page_key(url).partition("/")
     words = re.findall(r"\w+", way.casefold())
     plain_way = re.fullmatch(r"[^\W\d]*(?:[/.-][^\W\d]+)*", way) is not None and "#" not in url
@@ -87,13 +87,13 @@ def _is_on_a_named_site(url: str, turn: TurnFacts) -> bool:
 
 
 def _as_written(url: str) -> str:
-    """What must stand there word for word: a page's own program reads what is behind the # and may pass it on."""
+    """The part that must appear verbatim. Scripts on the page can read and pass on what follows the #."""
     page, sign, place = url.strip().partition("#")
     return normalize_text(page_key(page).partition("/")[2] + sign + place) if place else ""
 
 
 def _contains_address(url: str, result: SeenResult) -> bool:
-    """Whether the address stands there, or the way to it from the page that was seen."""
+    """Whether the result contains the URL, or its path as a link on the same host."""
     if page_key(url) in find_pages(result.whole):
         return True
     host, _, way = page_key(url).partition("/")
@@ -102,7 +102,7 @@ def _contains_address(url: str, result: SeenResult) -> bool:
 
 
 def _may_follow(url: str, result: SeenResult, turn: TurnFacts) -> bool:
-    """Whether the person lets us go from this result to that address."""
+    """Whether the person allows following links from this result to this URL."""
     words = turn.topic
     if _FOLLOWS_LINKS.search(words):
         return True
@@ -115,7 +115,7 @@ def _may_follow(url: str, result: SeenResult, turn: TurnFacts) -> bool:
 
 
 def _reveals_private_words(query: str, call: CallFacts, turn: TurnFacts) -> bool:
-    """Whether words of private content go along that the person did not say."""
+    """Whether the query contains private words that the person did not say."""
     new = content_words(query) - turn.said.words
     private = turn.seen.private
     if turn.unsolicited_read or turn.seen.hides_private or (private and len(query) > _LONGEST):
@@ -141,7 +141,8 @@ _DIGITS: Final = re.compile(
 
 
 def reasons_to_ask_for_picture(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
-    """An address or a number in it is one the person gave, or the only one where they sent us to look for one."""
+    """Each URL, mail address or number in the image must come from the person or be the only one where they told us to
+    look."""
     for text in call.values(call.traits.shown):
         for find, spoken_of in ((_find_page_list, _LINK), (find_addresses, _MAIL), (_find_numbers, _DIGITS)):
             given = find(turn.said.text)
@@ -157,7 +158,7 @@ def _is_the_one(value: str, find: Callable[[str], list[str]], spoken_of: re.Patt
 
 
 def _find_page_list(text: str) -> list[str]:
-    # The end of a mail address is no page.
+    # The domain of a mail address is not a page.
     addresses = " ".join(find_addresses(text))
     return [page for page in find_pages(text) if page not in addresses]
 

@@ -1,4 +1,4 @@
-"""Reasons to ask when a call goes beyond what was ordered: one order for a note is one note."""
+"""Reasons to ask when a call exceeds the orders: one order for a note allows one note."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOMENT: Final = re.compile(r"[\d\s:.TZ+/-]+")
 
 
 def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
-    """Whether as much of this was done as was asked for, and it says more than the person did."""
+    """Ask if the orders are already fulfilled and the call says more than the person did."""
     traits = call.traits
     says_something = not traits.existing or bool(traits.rewrites or traits.payload)
     if not (turn.tainted and traits.known and says_something and _COUNTED & set(traits.classes)):
@@ -32,13 +32,13 @@ def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 
 
 def _count_allowed(call: CallFacts, turn: TurnFacts) -> int | None:
-    """How often all orders of this kind together can mean such a call."""
+    """The most calls that all orders of this kind together can mean; None means no limit."""
     counts = [times(order, spreads=call.traits.spreads) for order in _fitting_orders(call, turn)]
     return None if None in counts else sum(count for count in counts if count is not None)
 
 
 def _fitting_orders(call: CallFacts, turn: TurnFacts) -> tuple[Order, ...]:
-    """Those that speak of such things; all of the kind where none does."""
+    """The orders that mention such things, or all of the kind if none does."""
     traits = call.traits
     orders = turn.orders_of(traits.wants)
     spoken = tuple(order for order in orders if mentions_any(order.objects, traits.about))

@@ -1,4 +1,4 @@
-"""Reasons to ask before something is sent, or is written to a calendar that others see."""
+"""Reasons to ask before something is sent, or written to a calendar that others can see."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _CENTS: Final = re.compile(r"[.,]0{1,2}$")
 
 
 def contradicts_sum(words: str, texts: Iterable[str]) -> bool:
-    """Whether the words name sums of money, and the texts others."""
+    """Whether the words name amounts of money and the texts name different ones."""
     named = _sums(words)
     return bool(named) and not set().union(*map(_sums, texts)) <= named
 
 
 def _sums(text: str) -> set[str]:
-    """Sums by their digits: 2,400 and 2400.00 are the same."""
+    """Amounts by their digits, so that 2,400 equals 2400.00."""
     found = (match[1] or match[2] for match in _SUM.finditer(text[:20_000]))
     return {re.sub(r"\D", "", _CENTS.sub("", number)) for number in found}
 
@@ -59,7 +59,7 @@ _ENCODED: Final = re.compile(r"[A-Za-z0-9+/=_-]{32,}")
 
 
 def leaks_private_text(texts: Iterable[str], private: Iterable[str], known: Iterable[str]) -> bool:
-    """Whether something telling of the private texts stands in these ones and not in what is known anyway."""
+    """Whether the texts contain identifying pieces of private texts that are not already known."""
     content = _normalize_words(private)
     if not content.strip():
         return False
@@ -69,19 +69,18 @@ def leaks_private_text(texts: Iterable[str], private: Iterable[str], known: Iter
         encoded = [found.group().casefold() for found in _ENCODED.finditer(text)]
         if telling or encoded:
             said = said if said is not None else _normalize_words(known)
-            # What can not be read may be anything.
+            # Encoded text cannot be checked, so it may contain anything.
             if any(f" {piece} " not in said for piece in telling) or any(piece not in said for piece in encoded):
                 return True
     return False
 
 
 def _normalize_words(texts: Iterable[str]) -> str:
-    """The words alone, one blank between them."""
     return f" {_BETWEEN.sub(' ', normalize_text(chr(10).join(texts)))} "
 
 
 def _find_identifying_pieces(text: str) -> set[str]:
-    """Numbers, addresses, long words, and runs of words that are too long to come about by chance."""
+    """Numbers, addresses, long words, and word sequences too long to be a coincidence."""
     words = _normalize_words([text]).split()
     single = {
         word
@@ -99,9 +98,9 @@ _EVERYONE: Final = re.compile(
 )
 
 _CUT: Final = "…"
-"""Ends a line of addresses that was too long to show."""
+"""Ends a list of addresses that was truncated."""
 
-# An IBAN, or the address of a wallet: who pays there has paid for good.
+# An IBAN or a wallet address: such payments cannot be reversed.
 _ACCOUNT: Final = re.compile(
     r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b|\b(?:bc1|0x)[0-9a-zA-Z]{25,60}\b"
 )
@@ -112,7 +111,6 @@ _PAYING: Final = re.compile(
 
 
 def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
-    """Why a person should look at it before it goes out."""
     traits = call.traits
     if not set(traits.wants) & turn.order_kinds:
         yield "you did not ask for this to be sent"
@@ -127,7 +125,6 @@ def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 
 
 def reasons_about_payload(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
-    """What goes out beside what was ordered."""
     if turn.suspicious:
         yield "something in it looks like an attempt to give orders"
     if not turn.tainted:
@@ -151,7 +148,7 @@ def reasons_about_payload(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 
 
 def _tells_of_the_vault(payload: Sequence[str], call: CallFacts, turn: TurnFacts) -> bool:
-    """Whether it names what is kept there. To be shown it is one thing, to have others told another."""
+    """Whether the text names vault items. An order to show them does not allow telling others."""
     kept = (thing for result in turn.seen.results if result.source == "vault" for thing in result.things)
     names = frozenset(word for thing in kept for name in thing.titles for word in content_words(name))
     told = content_words(" ".join(payload)) & names
@@ -159,14 +156,14 @@ def _tells_of_the_vault(payload: Sequence[str], call: CallFacts, turn: TurnFacts
 
 
 def _tells_where_to_pay(payload: Sequence[str], turn: TurnFacts) -> bool:
-    """Whether there is an account in it that the person did not say, and they spoke of none."""
+    """Whether the text contains an account that the person did not say, and they mentioned no payment."""
     accounts = [found.group() for text in payload for found in _ACCOUNT.finditer(text)]
     return bool(accounts) and _PAYING.search(turn.topic) is None and not is_backed(accounts, turn.given)
 
 
 def reasons_about_files(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     for path in call.values(call.traits.files):
-        # Who writes file names in full does not mean another file by a mere word: a private mail is no private.txt.
+        # Someone who writes file names in full does not mean private.txt by "a private mail".
         meant = turn.said.names_path(path) and not (turn.said.files and not _is_named_in_full(path, turn))
         meant = meant and not (_is_left_out(path, turn) or _is_only_a_source(path, turn, call))
         if not (meant or was_pictured_here(path, turn)):
@@ -174,12 +171,12 @@ def reasons_about_files(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 
 
 def _is_left_out(path: str, turn: TurnFacts) -> bool:
-    """`Without private.txt` names it, too."""
+    """`Without private.txt` also names the file."""
     return _follows_words(rf"{_WITHOUT}\s+(?:\S+\s+)?", path, turn)
 
 
 def _is_only_a_source(path: str, turn: TurnFacts, call: CallFacts) -> bool:
-    """`Look up the code in private.txt and mail it`: what is found there goes, not the file."""
+    """`Look up the code in private.txt and mail it` sends the code, not the file."""
     if turn.said_of(call.traits.wants).names_path(path):
         return False
     return _follows_words(rf"{_OUT_OF}\s+", path, turn)
@@ -196,7 +193,7 @@ def _is_named_in_full(path: str, turn: TurnFacts) -> bool:
 
 
 def _reasons_about_replies(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
-    """Whoever gets an answer, a draft or a change of an event is told by the thing, not by the call."""
+    """Replies, drafts and event changes go to the people on the object, which the call does not list."""
     for value in call.values(call.traits.of):
         things = turn.seen.find_by_id(value)
         if not things:
@@ -215,7 +212,7 @@ def _reasons_about_replies(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 def _unnamed_recipients(thing: SeenThing, call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     kinds = call.traits.wants
     if thing.tool == call.tool:
-        return  # what came back from sending it before
+        return  # the result of sending it before
     if "draft_id" in thing.fields:
         yield from find_unnamed(thing.texts("to", "cc", "bcc"), turn, kinds)
     elif "sender" in thing.fields:
@@ -228,14 +225,14 @@ def _unnamed_recipients(thing: SeenThing, call: CallFacts, turn: TurnFacts) -> I
 
 
 def _is_meant(thing: SeenThing, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
-    # Whoever writes a mail chooses its subject and when it comes: both tell it only where the order names nobody.
+    # The sender of a mail chooses its subject and date, so these identify it only if the order names nobody.
     by_itself = is_named_by_order(thing, turn, kinds) or is_newest(thing, turn)
     by_name = order_names_a_sender(turn, kinds) or sender_spoken_of(thing, turn)
     return is_sender_named(thing, turn, kinds) or (by_itself and not by_name)
 
 
 def _may_be_another(thing: SeenThing, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
-    """`What did the shop write, and Bob?` – `Reply to him`: the order names neither, and two were spoken of."""
+    """Whether the order is ambiguous: `What did the shop write, and Bob?`, then `Reply to him`."""
     if turn.seen.matches_any(thing, turn.words_of(kinds)) or is_newest(thing, turn):
         return False
     spoken_of = (one for one in turn.seen.things if one.sender and _is_meant(one, turn, kinds))
@@ -247,7 +244,7 @@ def _is_to_everyone(call: CallFacts) -> bool:
 
 
 def _reasons_about_unknown_tool(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
-    """A tool that nobody reviewed: what it is about must be the person's own words, and its text too in doubt."""
+    """For unreviewed tools, targets must be the person's own words; once tainted, the text too."""
     traits = call.traits
     for value in call.values((*traits.of, *traits.urls)):
         if not (
@@ -269,7 +266,7 @@ def is_trivial_value(value: str) -> bool:
 _MAIN: Final = "primary"
 _LISTS: Final = "gmail_list_calendars"
 _NOUN: Final = r"(?:cal[ae]nd[ae]r|diary|kalender|calendrier|agenda|calendario|kalendarz\w*)"
-# "The family calendar", "Bob's calendar"; "the calendar called Family"; in one word, "Familienkalender".
+# "The family calendar", "Bob's calendar"; "the calendar called Family"; and as one word, "Familienkalender".
 _BEFORE: Final = re.compile(
     rf"\b(?:my|our|the|in|into|on|to|den|dem|meinen|unseren|im|mon|le|mi|el|do|w) ((?:[\w'-]+ ){{1,2}}){_NOUN}\b"
 )
@@ -281,7 +278,7 @@ _ALIKE: Final = 5
 
 
 def reasons_to_ask_for_calendar(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
-    """The person's main calendar needs no word, nor the one an event is in; any other must be named as a calendar."""
+    """The main calendar and the event's own calendar are fine; any other must be named as a calendar."""
     if not turn.tainted:
         return
     for value in call.values(call.traits.within):
@@ -299,7 +296,7 @@ def _is_main_calendar(value: str, turn: TurnFacts) -> bool:
 
 
 def _holds_event(value: str, call: CallFacts, turn: TurnFacts) -> bool:
-    """Whether the event that is changed was seen in this calendar, and in no other."""
+    """Whether the changed event was seen in this calendar and in no other."""
     places = {place for thing in turn.things_of(call) for place in thing.texts("calendar_id")}
     return places == {value}
 

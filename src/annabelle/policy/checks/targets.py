@@ -1,4 +1,4 @@
-"""Whether what a call works on is what the person named."""
+"""Checks whether the targets of a call are those the person named."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PICTURED: Final = frozenset({"web_browser_take_screenshot"})
 
 
 def reasons_about_ids(call: CallFacts, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> Iterator[str]:
-    """What is not known or not named of the ids in a call, as parts of a sentence."""
+    """Yield reasons for ids that are unknown or not named, each as part of a sentence."""
     for value in call.values(call.traits.of):
         named = (is_id_named(value, turn, kinds) or _is_numbered(value, call, turn, kinds)) and not is_excluded(
             value, turn
@@ -39,15 +39,15 @@ def reasons_about_ids(call: CallFacts, turn: TurnFacts, kinds: tuple[ActionKind,
 
 
 def is_id_named(value: str, turn: TurnFacts, kinds: Sequence[ActionKind] = ()) -> bool:
-    """Said as it is, or the id of a thing that was named rather than another."""
-    telling = not value.strip().isdigit()  # a number that was said may count anything
+    """Whether the id was said, or belongs to the thing that best matches the order."""
+    telling = not value.strip().isdigit()  # a spoken number may count anything
     if telling and (turn.said.contains(value) or (content_words(value) and turn.said.names_path(value))):
         return True
     return any(is_named_by_order(thing, turn, kinds) for thing in turn.seen.find_by_id(value))
 
 
 def is_excluded(value: str, turn: TurnFacts) -> bool:
-    """Whether the person named the thing of this id only to have it left alone: `archive it, Bob's stays`."""
+    """Whether the person named this thing only to exclude it: `archive it, Bob's stays`."""
     left_alone, seen = turn.excluded.words, turn.seen
     if not left_alone:
         return False
@@ -58,18 +58,18 @@ def is_excluded(value: str, turn: TurnFacts) -> bool:
 
 
 def is_excluded_file(path: str, turn: TurnFacts) -> bool:
-    """The same of a file."""
+    """Like `is_excluded`, for a file."""
     return turn.excluded.names_path(path) and not turn.said_now.names_path(path)
 
 
 def _is_numbered(value: str, call: CallFacts, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
-    """`Delete message 12`: a number counts what the order is about."""
+    """`Delete message 12`: the number refers to what the order is about."""
     orders = (order for order in turn.orders_of(kinds) if mentions_any(order.objects, call.traits.about))
     return any(PersonWords([order.words]).contains(value) for order in orders)
 
 
 def _is_meant(value: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> bool:
-    """Whether the order itself is about it: `read Bob's mail and delete Alice's` is not about Bob's."""
+    """Whether the order itself is about this id: `read Bob's mail and delete Alice's` deletes nothing of Bob's."""
     seen, words = turn.seen, turn.words_of(kinds)
     things = seen.find_by_id(value)
     if not any(seen.matches_any(thing, words) for thing in things):
@@ -78,8 +78,7 @@ def _is_meant(value: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> boo
 
 
 def is_named_by_order(thing: SeenThing, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
-    """Whether it is named, and by one of the orders if they name any of its kind: `star Bob's mail and archive Alice's`
-    means each in its own."""
+    """Whether an order names this thing, or the person does if no order names any of its kind."""
     seen, orders = turn.seen, (PersonWords([order.words]).words for order in turn.orders_of(kinds))
     naming = [words for words in orders if seen.matches_any(thing, words)]
     return any(
@@ -93,17 +92,17 @@ def is_thing_named(thing: SeenThing, turn: TurnFacts) -> bool:
 
 
 def is_newest(thing: SeenThing, turn: TurnFacts) -> bool:
-    """Whether the newest is meant, and this is the first in the list that was looked at."""
+    """Whether the person means the newest, and this thing comes first in the list."""
     if turn.seen.hides_some_now or not _NEWEST.search(turn.own_words.casefold()):
         return False
-    # The oldest result, for what it says may have others listed.
+    # Use the oldest result: its content may have caused later listings.
     lists = (result.things for result in reversed(turn.seen.results) if result.this_turn)
     first = next((other for things in lists for other in things if other.kind == thing.kind), None)
     return first is not None and first.fields.get("id") == thing.fields.get("id") is not None
 
 
 def is_referred_to(value: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
-    """`Read Bob's mail and archive it`: the order points back, and of its kind this alone was opened, or listed."""
+    """`Read Bob's mail and archive it`: the order points back, and only this thing of its kind was opened or listed."""
     if turn.seen.hides_some_now or not any(_IT.search(order.words) for order in turn.orders_of(kinds)):
         return False
     results = [result for result in turn.seen.results if result.this_turn and "pried" not in result.labels]
@@ -121,23 +120,23 @@ def _ids_of(kind: str, results: Iterable[SeenResult]) -> set[str]:
 
 
 def was_made_here(value: str, turn: TurnFacts) -> bool:
-    """Whether it was made in this conversation."""
+    """Whether a tool created it in this conversation."""
     return any(_MAKING.search(thing.tool) for thing in turn.seen.find_by_id(value))
 
 
 def was_pictured_here(path: str, turn: TurnFacts) -> bool:
-    """Whether it is a picture that was made since the person's last message."""
+    """Whether it is a screenshot taken since the person's last message."""
     results = (result for result in turn.seen.results if result.this_turn and result.tool in _PICTURED)
     return any(path in thing.texts("path") for result in results for thing in result.things)
 
 
 def is_participant(address: str, call: CallFacts, turn: TurnFacts) -> bool:
-    """Whether they are on what is changed already: to say so again tells them nothing new."""
+    """Whether the address is already on the changed event, so that the call tells it nothing new."""
     return any(address.casefold() in thing.addresses("attendees") for thing in turn.things_of(call))
 
 
 def is_one_of_many(value: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
-    """Whether all of such things are meant, and none of them by its name: `mark my unread mails as read`."""
+    """Whether the order means all such things without naming one: `mark my unread mails as read`."""
     things = turn.seen.find_by_id(value)
     orders = [order.words for order in turn.orders_of(kinds) if speaks_of_many(order.words)]
     spoken = [PersonWords([words]).words for words in orders] or [turn.said.words]
@@ -147,7 +146,7 @@ def is_one_of_many(value: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> 
 
 
 def is_path_named(path: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> bool:
-    """A file by its name, or one of all in a folder that was named."""
+    """Whether the person named this file, or all files of a folder it is in."""
     if is_excluded_file(path, turn):
         return False
     if turn.said.names_path(path):
@@ -157,16 +156,16 @@ def is_path_named(path: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> 
 
 
 def is_file_meant(path: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> bool:
-    """Whether the order itself is about this file, unless it names none: what is only read is not changed."""
+    """Whether the order is about this file rather than only reading from it."""
     name = basename(path.rstrip("/")).casefold()
     files = turn.objects_of(kinds).files
     if files or name in turn.said.files:
         return (not files or name in files) and name not in turn.sources_of(kinds)
-    # Not written out: a word means the file only where the order itself is about it.
+    # Without a full file name, a word means the file only if the order itself contains it.
     return turn.objects_of(kinds).names_path(path)
 
 
 def display_name(value: str, turn: TurnFacts) -> str:
-    """What a person would call the thing of this id."""
+    """The name a person would use for this id."""
     things = turn.seen.find_by_id(value)
     return next(iter(things[0].titles), "") or things[0].sender or things[0].tool if things else value

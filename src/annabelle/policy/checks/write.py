@@ -1,4 +1,4 @@
-"""Reasons to ask before something is written at home. There are none until foreign content was seen."""
+"""Reasons to ask before local data is written. There are none until foreign content was seen."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NAMED: Final = (
 )
 _ISO: Final = re.compile(r"\b\d{4}-(?P<month>\d{2})-(?P<day>\d{2})\b")
 _WRITTEN: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ].*)?")
-# A day that is reckoned from another one, and a stretch of days whose first has no month of its own.
+# Words for a date relative to another one, or for a range whose first day has no month.
 _RECKONED: Final = re.compile(
     r"\b(?:before|after|prior|until|till?|from|between|vor|nach|bis|zwischen|avant|après|jusqu\w*|entre|antes|después|hasta|"
     r"przed|po)\b"
@@ -52,13 +52,13 @@ _RECKONED: Final = re.compile(
 
 
 def contradicts_date(words: str, values: Iterable[str]) -> bool:
-    """Whether the words name days of a month, and the dates among the values are others."""
+    """Whether the words name days of a month and all dates among the values differ."""
     text = words.casefold()
     named = _days(text)
     given = [moment for value in values if (moment := _date(value)) is not None]
     if not (named and given) or _RECKONED.search(text):
         return False
-    # A day more or less: a moment may be written in another zone, and a whole day ends with the next.
+    # Allow one day more or less: times may be in another zone, and an all-day event ends on the next day.
     near = {(day.month, day.day) for moment in given for day in (moment + timedelta(shift) for shift in (-1, 0, 1))}
     return not named & near
 
@@ -105,7 +105,7 @@ _DESCRIBES: Final = re.compile(
     r"\b(?:descri\w+|agenda|notes?|details?|text|links?|address|location|place|room|title|rename|call it|beschreib\w*|"
     r"ort|raum|titel|lieu|salle|titre|lugar|sala|título|opis\w*|miejsce|tytuł)\b"
 )
-# Whoever says one of these wants what stands there to be another; every other order only adds to it.
+# Verbs that order existing content to be changed. Every other order only adds to it.
 _REWRITES: Final = re.compile(
     r"(?:update|change|edit|modify|replace|correct|fix|rewrite|overwrite|shorten|expand|improve|polish|revise|"
     r"reformat|amend|adapt|rephrase|proofread|tweak|clean|convert|sort|organi|tidy|translate|split|combine|merge|trim|"
@@ -130,7 +130,7 @@ def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         return
     values = list(call.values(traits.values))
     if values and is_backed(values, turn.given) and not traits.existing:
-        return  # nothing but what the person said
+        return  # only what the person said
     specific = turn.words_of(traits.wants) - _ANYTHING
     if values and specific and not all(content_words(value) & specific for value in values):
         yield "it is not about what you asked to be kept"
@@ -158,7 +158,7 @@ def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     if _tells_people(call, turn) or any(call.values(traits.to)):
         yield from reasons_about_payload(
             call, turn
-        )  # a draft is sent by its id later, when nobody sees its words any more
+        )  # a draft is later sent by its id, when its text is no longer checked
 
 
 def _is_meant(value: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
@@ -170,7 +170,7 @@ def _is_meant(value: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
 
 
 def _drops_the_rest(call: CallFacts, turn: TurnFacts) -> bool:
-    """Whether the person only wants something added, and the new text has not what was there."""
+    """Whether the person only wants something added, but the new text lacks existing lines."""
     traits, asked = call.traits, turn.orders_of(call.traits.wants)
     added = any(_argument_or(call, name, values[0]) in values for name, values in traits.adds.items())
     if added or any(_REWRITES.match(order.words) for order in asked):
@@ -185,7 +185,7 @@ def _drops_the_rest(call: CallFacts, turn: TurnFacts) -> bool:
 
 
 def _is_not_what_was_dictated(call: CallFacts, turn: TurnFacts) -> bool:
-    """`Put 'bridge walk' into my calendar` means no event of another name, where it is the only thing to be made."""
+    """Whether the only order quotes a text that the call lacks: `put 'bridge walk' into my calendar`."""
     orders = turn.orders_of(call.traits.wants)
     if call.traits.existing or len(orders) != 1 or not _quotes(orders[0].words):
         return False
@@ -198,7 +198,7 @@ def _quotes(text: str) -> list[str]:
 
 
 def _reasons_about_event_changes(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
-    """What of an event is changed that nobody spoke of: to move it is neither to rename it nor to take people off."""
+    """Changes to an event that the person did not mention. Moving it must not rename it or remove attendees."""
     events = turn.things_of(call)
     there = [text for event in events for text in event.texts(*call.traits.payload)]
     for text in call.values(call.traits.payload):
@@ -215,7 +215,7 @@ def _argument_or(call: CallFacts, name: str, default: str) -> str:
 
 
 def _tells_people(call: CallFacts, turn: TurnFacts) -> bool:
-    """Whether somebody else gets to see the change: an event is shown to all who are invited."""
+    """Whether others see the change: all attendees see an event."""
     return any(thing.texts("attendees") for thing in turn.things_of(call))
 
 
@@ -232,8 +232,7 @@ def _is_ordered(call: CallFacts, turn: TurnFacts) -> bool:
 
 
 def _has_no_other_place(call: CallFacts, turn: TurnFacts) -> bool:
-    """`Find a recipe and save it`; `what is on my list? add butter`: the order says no place, and none but this one is
-    spoken of."""
+    """Whether the order names no place and this is the only one mentioned: `what is on my list? add butter`."""
     traits = call.traits
     placeless = [order for order in turn.orders_of(traits.wants) if not mentions_any(order.objects, _PLACES)]
     if traits.keeps and any(mentions_any(order.words, ("saving",)) for order in placeless):
@@ -244,7 +243,7 @@ def _has_no_other_place(call: CallFacts, turn: TurnFacts) -> bool:
 
 
 def _is_written_into(path: str, turn: TurnFacts) -> bool:
-    """`Summarise a.md into b.md` orders a file without a verb for it."""
+    """`Summarise a.md into b.md` orders a file without a verb."""
     wanted = re.escape(normalize_text(path))
     return (
         re.search(
@@ -276,13 +275,13 @@ def _reasons_about_paths(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 
 
 def _same_name_elsewhere(path: str, call: CallFacts, turn: TurnFacts) -> bool:
-    """A file that was named and goes under its name to a folder that was named."""
+    """Whether a named file keeps its name in a named folder."""
     others = (other for other in call.values(call.traits.paths) if other != path and turn.said.names_path(other))
     return turn.said.names_folder(path) and any(basename(other) == basename(path) for other in others)
 
 
 def _wrote_something_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
-    """Nothing goes out yet: the address of somebody whose mail was spoken of may be written down."""
+    """Whether the receiver sent a mail that was mentioned. This is enough for a draft, since nothing is sent yet."""
     if names_recipients(turn, kinds):
         return False
     things = (thing for thing in turn.seen.things if receiver in thing.addresses("sender"))

@@ -1,1 +1,1 @@
-"""Standing rules: what a person allows, wants to be asked about, or forbids, whatever a conversation says."""
+"""Standing rules: what a person allows, forbids or wants to be asked about in every conversation."""

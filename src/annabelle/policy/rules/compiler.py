@@ -1,6 +1,4 @@
-"""Compiles a person's sentence into a standing rule (TRU-05). Deterministic; a sentence that is not understood is
-refused.
-"""
+"""Compiles a person's sentence into a standing rule (TRU-05). Deterministic; refuses what it does not understand."""
 
 from __future__ import annotations
 
@@ -104,8 +102,8 @@ OBJECT_NAMES: Final[Mapping[RuleObject, str]] = {
 }
 
 
-# Behind a number a rule begins anew, where an order goes on for the sake of dates: of a rule that was cut the person
-# is told, of one that was lost in the sentence before it they would not be.
+# Unlike an order, a rule may start after a number with a period. The person is told about a truncated rule, but not
+# about one that was merged into the previous sentence.
 _SENTENCE: Final = re.compile(rf"{SENTENCE.pattern}|(?<=[\d\s]\.)\s+", re.IGNORECASE)
 _LITERAL: Final = re.compile(
     r"[\"“„«‘']\s*(?P<quoted>[^\"“”„«»‘']{1,120}?)\s*[\"”“»’'](?!\w)"
@@ -114,12 +112,12 @@ _LITERAL: Final = re.compile(
 _WORD: Final = re.compile(r"[\w'@.+-]+")
 _GAP: Final = "\x00"
 _MOST_IN_ONE_MESSAGE: Final = 20
-"""More than anybody states at once; a text somebody pasted must not fill the book."""
+"""Keeps pasted text from creating many rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledRule:
-    """A rule as it was understood. `reading` says it back in plain words; `standing` that the sentence is for good."""
+    """A rule as understood. `reading` states it in plain words; `standing` means it is permanent."""
 
     kind: Literal["ask", "never"]
     words: str
@@ -129,11 +127,11 @@ class CompiledRule:
 
 
 class RuleNotUnderstood(Exception):
-    """The sentence states no rule that could be held; the text says what is missing, as a sentence."""
+    """The sentence states no enforceable rule; the message says what is missing."""
 
 
 def compile_rule(sentence: str) -> CompiledRule:
-    """The rule a person's sentence states; raises NotUnderstood."""
+    """Compile a sentence; raises RuleNotUnderstood."""
     phrase = parse_phrase(sentence)
     if phrase is None:
         raise RuleNotUnderstood("This is not a rule of the form “ask me before …” or “never …”.")
@@ -145,7 +143,7 @@ def compile_rule(sentence: str) -> CompiledRule:
 
 
 def find_stated_rules(message: str) -> list[CompiledRule]:
-    """The standing rules a message states in the person's own words; what is quoted or pasted in states none."""
+    """The standing rules in the person's own words; quoted or pasted text states none."""
     found: list[CompiledRule] = []
     for sentence in _SENTENCE.split(own_words(message)):
         try:
@@ -161,7 +159,7 @@ def find_stated_rules(message: str) -> list[CompiledRule]:
 
 @dataclass(frozen=True, slots=True)
 class _RuleSubject:
-    """What a rule is about: what is done, to which kinds of things, and the names that must stand in the call."""
+    """What a rule is about: actions, kinds of things, and names that must appear in the call."""
 
     actions: tuple[RuleAction, ...]
     things: tuple[RuleObject, ...]
@@ -181,7 +179,7 @@ class _RuleSubject:
 
     @property
     def vague(self) -> bool:
-        """Whether it names neither a kind of thing nor a name; spending and running say enough by themselves."""
+        """Whether the rule names neither things nor names. Actions such as paying or running are clear without them."""
         return not self.things and not self.names and not set(self.actions) <= {"pay", "book", "run", "act"}
 
     def match(self) -> RuleMatch:
@@ -205,7 +203,7 @@ class _RuleSubject:
                 "Which tools that would be is not known. Say it as “ask me before you pay” or “book”."
             )
         if self.names and set(self.things) <= {"file"}:
-            # A file can also be sent or reached by a script, and a person by a filter that forwards.
+            # A file can also be sent or reached by a script, and a person by a forwarding filter.
             wider: set[ToolClass] = {"control"} if set(self.actions) & {"send", "write"} else set()
             wider |= {"execute", "send_outside"} if "change" in self.actions and self.things else set()
             return RuleMatch(classes=_sort_classes(classes | wider), mentions=self.names)
@@ -226,7 +224,7 @@ def _refuse_too_wide() -> RuleMatch:
 
 
 def _extract_words(forms: Mapping[K, re.Pattern[str]], text: str, *, most: int) -> tuple[tuple[K, ...], str]:
-    """The words of a lexicon in the text, and the text without them."""
+    """The lexicon entries found in the text, and the text without them."""
     found: list[K] = []
     for name, pattern in forms.items():
         hits = list(pattern.finditer(text))
@@ -247,7 +245,7 @@ def _nouns_as_verbs(things: tuple[RuleObject, ...]) -> tuple[tuple[RuleAction, .
 
 
 def _find_names(text: str) -> list[str]:
-    """What is left when all known words are gone: names, or something that was not understood."""
+    """Names among the words that are left; raises RuleNotUnderstood for anything else."""
     names: list[str] = []
     run: list[str] = []
     led, words = "", rule_words()
@@ -267,7 +265,7 @@ def _find_names(text: str) -> list[str]:
 
 
 def _name_variants(words: list[str], led: str) -> list[str]:
-    """A name as it may stand in a call; `led` is the word that leads to it, which a name in small letters needs."""
+    """Forms of a name that may appear in a call. `led` is the word before the name, which a lower-case name needs."""
     name, known = " ".join(words), rule_words()
     if any(word.lower() in known.not_a_name for word in words):
         raise RuleNotUnderstood(f"Who or what “{name}” is can not be seen in a call. Say the name or the address.")

@@ -1,7 +1,7 @@
-"""How people state a standing rule: "ask me before …", "never …", "never … without asking" (language/*/rules.toml).
+"""Parses sentences that state a standing rule: "ask me before …", "never …" (language/*/rules.toml).
 
-Each pattern leaves in `rest` what the rule is about. Orders for the moment ("don't send it yet") look alike. Only a
-sentence that says always, never or from now on is a rule by itself; others are rules when they are given as one.
+Each pattern captures in `rest` what the rule is about. Orders for the moment ("don't send it yet") look similar, so
+only sentences with always, never or from now on are rules by themselves. Others count if given as a rule.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LONGEST: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class RulePhrase:
-    """What a sentence restricts, and how. `standing`: its own words say that it is for good."""
+    """What a sentence restricts, and how. `standing`: its own words say that it is permanent."""
 
     kind: Literal["ask", "never"]
     rest: str
@@ -41,7 +41,7 @@ class _PhrasePatterns:
         self.of_oneself = compile_group(r"\W*{}\b", "of_oneself")
         self.at_hand = lexicon.whole_words("at_hand", re.IGNORECASE)
         self.reason = compile_group(r",? {}\b.*$", "reason")
-        # Every message is looked at, and few sentences have one of these.
+        # A fast filter: every message is checked, and few sentences contain one of these.
         self.worth_a_look = compile_group(rf"\b{lexicon.alternation('worth_a_look')}\b|{{}}", "clitics")
 
 
@@ -51,7 +51,6 @@ def _patterns() -> _PhrasePatterns:
 
 
 def parse_phrase(sentence: str) -> RulePhrase | None:
-    """The rule a sentence states, or None when it states none."""
     patterns = _patterns()
     text = re.sub(r"\s+", " ", sentence.replace("’", "'")).strip()
     if len(text) > _LONGEST or text.endswith("?") or not patterns.worth_a_look.search(text):

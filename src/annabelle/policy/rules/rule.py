@@ -1,7 +1,7 @@
-"""One standing rule, and whether it is about a call (POL-05, TRU-05).
+"""A standing rule, and whether it applies to a call (POL-05, TRU-05).
 
-Conditions of different kinds all have to hold; of several tools, classes or words one is enough. What restricts reads
-wide: one argument that fits is enough. What allows reads narrow: nothing in the call may lie outside of it.
+All kinds of conditions must hold; within one kind, one match is enough. A restriction applies if any argument matches;
+an allowance only if nothing in the call lies outside it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RuleMatch(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class StandingRule:
-    """`words` is the rule as the person said it, or how an allowance reads."""
+    """`words` is the rule as the person said it, or the text of an allowance."""
 
     id: str
     kind: RuleKind
@@ -50,7 +50,7 @@ class StandingRule:
 
 @dataclass(frozen=True, slots=True)
 class RuledCall:
-    """A call as rules see it. `about` is what is known of the objects its ids name: sender and subject of a mail."""
+    """A call as rules see it. `about` describes the objects its ids name, such as the sender and subject of a mail."""
 
     tool: str
     classes: tuple[ToolClass, ...]
@@ -65,7 +65,7 @@ class RuleSource(Protocol):
 
 
 def matches(rule: StandingRule, call: RuledCall) -> bool:
-    """Whether the rule is about this call. A rule without any condition is about none."""
+    """Whether the rule applies to this call. A rule without conditions applies to none."""
     wanted = rule.match
     if not (wanted.tools or wanted.classes or wanted.arguments or wanted.mentions):
         return False
@@ -80,16 +80,16 @@ def matches(rule: StandingRule, call: RuledCall) -> bool:
 
 
 def exact_glob(text: str) -> str:
-    """The glob that fits this text and no other."""
+    """A glob that matches only this text."""
     return re.sub(r"([*?[])", r"[\1]", text)
 
 
 def collect_texts(value: object, depth: int = 0) -> tuple[str, ...]:
-    """Every text and number in a value; true and false as JSON writes them, nothing for what is not given."""
+    """Every text and number in a value; booleans as in JSON, nothing for None."""
     if value is None:
         return ()
     if depth > _DEEPEST:
-        return (_TOO_DEEP,)  # nobody ever said that
+        return (_TOO_DEEP,)  # a text that nobody can have said
     if isinstance(value, str):
         return (value,)
     if isinstance(value, bool):

@@ -1,1 +1,1 @@
-"""The filer: files of the workspace, and of folders the user has granted. Nothing else, whatever the path says."""
+"""The filer: files in the workspace and in folders the user has granted, and nowhere else."""

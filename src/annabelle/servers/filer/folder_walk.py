@@ -1,4 +1,4 @@
-"""Walks through folders in bounded pieces, so that a long walk can report, be cancelled, and ends in time."""
+"""Walks folders in short steps, so that a long walk can report progress, be cancelled and end in time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ OnEntry = Callable[[int, ResolvedPath, os.stat_result], None]
 
 
 class FolderWalk:
-    """A walk over everything below some folders. Call `step` until it is `over`, or until enough was found."""
+    """Walks everything below some folders. Call `step` until `finished`, or until enough was found."""
 
     def __init__(self, starts: Sequence[ResolvedPath], *, recursive: bool = True, skip_temp: bool = True) -> None:
         self.starts = starts
@@ -63,7 +63,7 @@ class FolderWalk:
         return not self._waiting
 
     def step(self, walker: PathWalker, stop: StopSign, found: OnEntry | None = None) -> list[FolderEntry]:
-        """Look into some folders for a short while. `found` may look closer while the folder is held open."""
+        """Walk for a short while. `found` is called while the folder is open."""
         entries: list[FolderEntry] = []
         until = time.monotonic() + _STEP_SECONDS
         while self._waiting and time.monotonic() < until:
@@ -73,7 +73,7 @@ class FolderWalk:
                 self._waiting.clear()
                 break
             spot, depth = self._waiting.popleft()
-            # What vanishes or may not be read while walking is left out; only the start itself is worth an error.
+            # Skip what vanishes or cannot be read; only the start itself is worth an error.
             with contextlib.suppress(OSError, NotAllowed):
                 self._walk_folder(walker, stop, spot, depth, entries, found)
         return entries
@@ -96,7 +96,7 @@ class FolderWalk:
                 stop.check()
                 spot = here.child(name)
                 try:
-                    name.encode()  # a name that is no text can not be spoken of, and is left out
+                    name.encode()  # skip names that are not valid text
                     status = walker.child_status(folder, spot)
                 except (OSError, NotAllowed, UnicodeEncodeError):
                     continue

@@ -1,4 +1,4 @@
-"""Tools that tell about the workspace, what was done in it, and what the user has granted."""
+"""Tools that describe the workspace, its audit log, and the user's grants."""
 
 from __future__ import annotations
 
@@ -64,8 +64,6 @@ class AuditLog(Result):
 
 
 class FileInfoTools:
-    """get_workspace_info and get_audit_log."""
-
     def __init__(self, operations: FileOperations) -> None:
         self._operations = operations
 
@@ -189,7 +187,7 @@ class GrantList(Result):
 
 
 class FileGrantTools:
-    """check_grant, request_grant and list_grants. None of them grants anything."""
+    """None of these tools grants anything."""
 
     def __init__(self, operations: FileOperations) -> None:
         self._operations = operations

@@ -1,6 +1,4 @@
-"""The only way to the disk: every operation runs in a thread, is explained when it fails, and is written to the audit
-log.
-"""
+"""Runs every disk operation in a thread, explains its errors and writes it to the audit log."""
 
 from __future__ import annotations
 
@@ -53,21 +51,21 @@ class AuditEntry(BaseModel):
 
 
 class FileAuditLog:
-    """The log as a file of JSON lines, rotated; the newest entries are read first."""
+    """The audit log: rotated files of JSON lines, read newest first."""
 
     def __init__(self, file: Path, max_bytes: int = 5_000_000) -> None:
         self._file, self._max_bytes = file, max_bytes
         self._lock = threading.Lock()
 
     def files(self) -> list[Path]:
-        """Newest first."""
+        """The log files, newest first."""
         return [
             self._file,
             *(self._file.with_name(f"{self._file.name}.{number}") for number in range(1, AUDIT_FILES + 1)),
         ]
 
     def record(self, operation: str, path: str, destination: str | None, result: str, detail: str | None) -> None:
-        """Write one entry. A log that can not be written is said in the process log; the operation has happened."""
+        """Write one entry. A failure only goes to the process log, because the operation has happened."""
         call = current_call()
         entry = AuditEntry(
             time=now(),
@@ -132,7 +130,7 @@ def _matches_path(entry: AuditEntry, wanted: str | None) -> bool:
 
 
 def _make_printable(path: str) -> str:
-    """A refused path may hold anything; in the log it is short and on one line."""
+    """Shorten a path and escape unprintable characters, since a refused path may contain anything."""
     return path[:_SHOWN_CHARS].encode("unicode_escape").decode() if not path.isprintable() else path[:_SHOWN_CHARS]
 
 
@@ -142,7 +140,7 @@ _MAX_DEPTH = 50
 
 
 def clean_temp(walker: PathWalker, workspace: AllowedRoot, days: float) -> None:
-    """Remove what is older than `days` in temp/. Best effort: what can not be removed is left for the next time."""
+    """Remove what is older than `days` from temp/. What cannot be removed is left for the next time."""
     oldest = time.time() - days * 86_400
     spot = ResolvedPath(workspace, (TEMP,))
     try:
@@ -172,12 +170,12 @@ def _clean_folder(walker: PathWalker, folder: int, here: ResolvedPath, oldest: f
 
 
 def _last_change(status: os.stat_result) -> float:
-    """When it came here: moving an old file into the trash changes its ctime, not its mtime."""
+    """When it came here: moving an old file to the trash changes its ctime, not its mtime."""
     return max(status.st_mtime, status.st_ctime)
 
 
 def _is_orphan(name: str) -> bool:
-    """An unfinished write whose process is gone."""
+    """Whether this is an unfinished write of a process that is gone."""
     match = _PART.fullmatch(name)
     if match is None:
         return False
@@ -196,7 +194,7 @@ _CLEAN_EVERY_SECONDS = 6 * 3600.0
 
 
 class FileOperations:
-    """What the tools share: the places, the audit log, and the way to do a piece of work on the disk."""
+    """What the tools share: the path resolver, the audit log, and running operations."""
 
     def __init__(self, config: FilesConfig) -> None:
         self.config = config
@@ -214,7 +212,7 @@ class FileOperations:
         destination: str | None = None,
         audited: bool = True,
     ) -> T:
-        """Do the work in a thread. `path` is what the caller wrote, for the log and for the sentence of an error."""
+        """Run the operation in a thread. `path` is what the caller wrote, for the log and error messages."""
 
         def run_in_thread(stop: StopSign) -> T:
             result, detail = "cancelled", None
@@ -240,7 +238,7 @@ class FileOperations:
         return await in_thread(run_in_thread)
 
     def _prepare_workspace(self) -> None:
-        """Make the workspace at first use, and clean its temp folder now and then."""
+        """Create the workspace on first use and clean its temp folder regularly."""
         with self._lock:
             make_workspace(self.places.workspace.path)
             due = self._cleaned_at is None or time.monotonic() - self._cleaned_at > _CLEAN_EVERY_SECONDS

@@ -40,14 +40,12 @@ _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-
 
 @dataclass(frozen=True, slots=True)
 class DecodedText:
-    """Decoded text and how it was decoded."""
-
     text: str
     encoding: str
 
 
 def is_binary(start: bytes) -> bool:
-    """Whether the beginning of a file does not look like text in any encoding we read."""
+    """Whether the start of a file does not look like text in a supported encoding."""
     probe = start[:_PROBE_BYTES]
     if any(probe.startswith(mark) for mark, _ in _BYTE_ORDER_MARKS):
         return False
@@ -62,7 +60,7 @@ def detect_media_type(start: bytes) -> str:
 
 
 def decode_text(data: bytes, *, whole: bool) -> DecodedText:
-    """UTF-8 (or what a byte order mark says), else Latin-1, which fits anything. A cut last character is left off."""
+    """Decode by byte order mark or as UTF-8, else as Latin-1. An incomplete last character is dropped."""
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
@@ -115,8 +113,6 @@ class FolderListing(Result):
 
 
 class FileReadTools:
-    """read_file and list_files."""
-
     def __init__(self, operations: FileOperations) -> None:
         self._operations = operations
 

@@ -1,4 +1,4 @@
-"""The tool that finds files by name or by what is in them."""
+"""Finds files by name or content."""
 
 from __future__ import annotations
 
@@ -53,8 +53,6 @@ class FileMatches(Result):
 
 
 class FileSearchTools:
-    """search_files."""
-
     def __init__(self, operations: FileOperations) -> None:
         self._operations = operations
 
@@ -145,7 +143,7 @@ def _find_lines(walker: PathWalker, folder: int, spot: ResolvedPath, query: str,
         with walker.open_file(folder, spot) as (descriptor, _):
             data = b"".join(iter_chunks(descriptor, stop))
     except (OSError, AnnabelleError):
-        return []  # gone, not readable or not a plain file: nothing to find in it
+        return []  # gone, unreadable or not a plain file
     if is_binary(data):
         return []
     wanted = query.casefold()

@@ -1,4 +1,4 @@
-"""Puts the filer together."""
+"""Builds the filer server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INSTRUCTIONS = (
 
 
 def build(config: FilesConfig | None = None) -> ToolServer:
-    """The filer with all its tools, ready to serve; what is wrong with its settings is said here."""
+    """Build the filer with all its tools; raises for invalid settings."""
     operations = FileOperations(config or FilesConfig.from_environment())
     groups = [
         FileWriteTools(operations),

@@ -49,8 +49,6 @@ class FileWritten(Result):
 
 
 class FileWriteTools:
-    """create_file and update_file."""
-
     def __init__(self, operations: FileOperations) -> None:
         self._operations = operations
 
@@ -76,7 +74,7 @@ class FileWriteTools:
                         self._write_data(walker, folder, spot.name, data, replace=False, mode=0o644)
                         return FileWritten(path=spot.shown, size=len(data), outcome="created")
                     except FileExistsError:
-                        pass  # somebody was faster: it is treated like any file that is already there
+                        pass  # somebody else just created it: treat it like any existing file
                 return self._replace_file(walker, folder, spot, data, stop, allowed=overwrite, keep=True)
 
         return await self._operations.perform("create_file", path, create)
@@ -189,8 +187,6 @@ class FileDeleted(Result):
 
 
 class FileMoveTools:
-    """move_file, copy_file and delete_file."""
-
     def __init__(self, operations: FileOperations) -> None:
         self._operations = operations
 
@@ -236,7 +232,7 @@ class FileMoveTools:
                 else:
                     refuse_program(new, old)
                     with walker.open_file(folder, old):
-                        pass  # a file of its own, and not a link, a pipe or a second name
+                        pass  # only checks that it is a plain file, not a symlink, a pipe or a hard link
                 with _errors_about(new), walker.open_parent(new, make=True) as target:
                     _refuse_taken(walker, target, new)
                     try:
@@ -280,7 +276,7 @@ class FileMoveTools:
     def _move_across_disks(
         self, walker: PathWalker, old: tuple[int, str, ResolvedPath], new: tuple[int, ResolvedPath], stop: StopSign
     ) -> None:
-        """To another disk: copied whole first, removed here after."""
+        """Copy the whole file to the other disk, then remove it here."""
         folder, name, source = old
         target, destination = new
         with walker.open_file(folder, source) as (data, status):
@@ -307,7 +303,7 @@ def _refuse_taken(walker: PathWalker, folder: int, spot: ResolvedPath) -> None:
 
 
 def _is_same(walker: PathWalker, folder: int, spot: ResolvedPath, data: int, size: int, stop: StopSign) -> bool:
-    """Whether the destination is already what it should become, as after a repeated call."""
+    """Whether the destination already has this content, as after a repeated call."""
     try:
         _, status = walker.status(folder, spot)
     except FileNotFoundError:
@@ -322,7 +318,7 @@ def _is_same(walker: PathWalker, folder: int, spot: ResolvedPath, data: int, siz
 
 @contextlib.contextmanager
 def _errors_about(spot: ResolvedPath) -> Generator[None]:
-    """Errors in here are about this spot, not about the source."""
+    """Report errors about this path instead of the source."""
     try:
         yield
     except OSError as error:

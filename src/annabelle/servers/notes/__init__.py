@@ -1,1 +1,1 @@
-"""Notes and to-do lists, kept as Markdown files that a person reads and edits too."""
+"""Notes and to-do lists as Markdown files that a person can edit too."""

@@ -1,4 +1,4 @@
-"""Notes and to-do lists as Markdown. Lines that a person wrote stay as they are."""
+"""Parses and writes notes and to-do lists as Markdown. Lines a person wrote are kept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_HEAD = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A note, whoever wrote it. Lines of the head that are not ours are kept as they are."""
+    """A note. Unknown lines of its front matter are kept."""
 
     id: str
     title: str
@@ -39,7 +39,7 @@ class Note:
 
 
 def parse_note(paper: MarkdownFile) -> Note:
-    """The note in a file. One without a head is a note all the same: its name is its title, its place its id."""
+    """Parse a note. Without front matter, its title and id come from its heading or file name."""
     head, body = _split_head(paper.text)
     known: dict[str, str] = {}
     foreign: list[str] = []
@@ -61,19 +61,19 @@ def parse_note(paper: MarkdownFile) -> Note:
 
 
 def parse_tags(text: str) -> tuple[str, ...]:
-    """Tags as a list in brackets, or as words between commas."""
+    """Parse tags in brackets or separated by commas."""
     words = (clean_tag(word) for word in text.strip().strip("[]").split(","))
     return tuple(dict.fromkeys(word for word in words if word))
 
 
 def clean_tag(text: str) -> str:
-    """A tag as it is kept: small, without the sign before it, without anything that ends a list."""
+    """Normalize a tag: lower case, no leading #, no list separators, at most 40 characters."""
     return re.sub(r"[\[\],:\s\x00-\x1f]+", "-", text.strip().strip("\"'#").casefold()).strip("-")[:40]
 
 
 def _split_head(text: str) -> tuple[str, str]:
     match = _HEAD.match(text[:_MAX_HEAD])
-    # A line of dashes at the top may also just be a line: a head has a key in its first line.
+    # A line of dashes may also be a rule: front matter has a key in its first line.
     if match is None or _LINE.match(match[1].lstrip("\n")) is None:
         return "", text
     return match[1], text[match.end() :]
@@ -111,8 +111,6 @@ _FACTS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Todo:
-    """One item, and the line it stands on."""
-
     id: str
     text: str
     done: bool = False
@@ -135,15 +133,13 @@ class Todo:
 
 @dataclass(frozen=True, slots=True)
 class TodoList:
-    """A list: its name, its lines, and the items among them."""
-
     name: str
     lines: tuple[str, ...]
     items: tuple[Todo, ...]
 
     def to_markdown(self) -> str:
-        """The file with every item's id in it, so that it stays the same from now on. Of items that were not changed
-        nothing else is written anew: a person may have put more into the line than an item has."""
+        """The file with an id for every item. Unchanged items keep their lines, which may contain more than an item
+        has."""
         lines = list(self.lines)
         for item in self.items:
             mark = _MARK.search(lines[item.line])
@@ -152,7 +148,7 @@ class TodoList:
         return "\n".join(lines).rstrip("\n") + "\n"
 
     def add(self, item: Todo) -> TodoList:
-        """After the last item, or at the end of a list that has none."""
+        """Add after the last item, or at the end."""
         place = self.items[-1].line + 1 if self.items else len(self.lines)
         lines = (*self.lines[:place], item.to_markdown(), *self.lines[place:])
         return TodoList(self.name, lines, (*self.items, replace(item, line=place)))
@@ -173,8 +169,7 @@ def make_list(name: str) -> TodoList:
 
 
 def parse_list(paper: MarkdownFile) -> TodoList:
-    """The list in a file. Items without an id get one from their text, the same at every reading until it is written
-    down."""
+    """Parse a list. Items without an id get a stable one from their text."""
     lines = paper.text.rstrip("\n").split("\n")
     heading = next((line.lstrip("#").strip() for line in lines if line.startswith("# ")), "")
     items: list[Todo] = []
@@ -199,7 +194,7 @@ def _parse_item(match: re.Match[str], number: int, file: str, taken: set[str], t
     known = {word.split(" ")[0]: word.partition(" ")[2] for word in said}
     key = mark[1] if mark else ""
     while not key or key in taken:
-        # Counted on from the last item of the same text: a thousand lines alike are not compared a million times.
+        # Continue from the last item with the same text, so that many equal lines stay fast.
         turn = turns.get(text, 0)
         turns[text] = turn + 1
         digest = hashlib.sha256("\n".join((file, text, str(turn))).encode(errors="replace"))

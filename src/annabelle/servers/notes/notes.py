@@ -112,8 +112,6 @@ PageToken = Annotated[str | None, Field(max_length=40, description="From the pag
 
 @dataclass(frozen=True, slots=True)
 class FoundNote:
-    """A note and the file it is in."""
-
     note: Note
     file: MarkdownFile
 
@@ -128,8 +126,6 @@ class FoundNote:
 
 
 class NoteTools:
-    """create_note, get_note, update_note, delete_note, list_notes and search_notes."""
-
     def __init__(self, folder: NotesFolder, overflow: Overflow) -> None:
         self._folder, self._overflow = folder, overflow
 
@@ -235,12 +231,12 @@ class NoteTools:
 
 
 def read_all_notes(hand: LockedNotes) -> list[FoundNote]:
-    """Every note there is, the newest first."""
+    """All notes, newest first."""
     return [FoundNote(parse_note(paper), paper) for paper in hand.read_files(NOTES)]
 
 
 def find_note(hand: LockedNotes, which: str) -> FoundNote:
-    """The note somebody means; several of one title are named, not guessed at."""
+    """Find a note by id, path or title; raises Conflict if several match."""
     notes = read_all_notes(hand)
     wanted = which.strip()
     by_id = [one for one in notes if one.note.id == wanted]

@@ -1,6 +1,4 @@
-"""The folder Notes/ of the workspace: files are read, replaced whole, backed up and trashed, one change at a time
-across processes.
-"""
+"""The workspace's Notes/ folder. Files are replaced whole, backed up and trashed, under a lock across processes."""
 
 from __future__ import annotations
 
@@ -36,8 +34,6 @@ _POLL_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class MarkdownFile:
-    """A file and the text in it, as of now."""
-
     path: str
     name: str
     text: str
@@ -46,13 +42,13 @@ class MarkdownFile:
 
 
 class LockedNotes:
-    """What may be done while the shelf is held."""
+    """Operations that are allowed while the lock is held."""
 
     def __init__(self, places: PathResolver, walker: PathWalker, stop: StopSign) -> None:
         self._places, self._walker, self._stop = places, walker, stop
 
     def read_files(self, folder: tuple[str, ...]) -> list[MarkdownFile]:
-        """Every Markdown file of a folder, the newest first. What can not be read is left out: it is not ours."""
+        """The Markdown files of a folder, newest first. Unreadable files are left out."""
         target = ResolvedPath(self._places.workspace, folder)
         found: list[MarkdownFile] = []
         try:
@@ -67,7 +63,7 @@ class LockedNotes:
         return sorted(found, key=lambda paper: paper.modified, reverse=True)
 
     def add(self, folder: tuple[str, ...], title: str, text: str) -> str:
-        """A new file named after its title; a name that is taken gets a number. The path."""
+        """Create a file named after its title, numbered if taken; returns the path."""
         target = ResolvedPath(self._places.workspace, folder)
         stem = clean_name(re.sub(r"[/\\]+", "-", title) + ".md").removesuffix(".md")
         with self._walker.open_folder(target, make=True) as held:
@@ -80,7 +76,7 @@ class LockedNotes:
         raise TooLarge(f"There are too many files called {stem}.")
 
     def replace(self, paper: MarkdownFile, text: str) -> str:
-        """Put a new text in place of the old one, which is kept for some days. The path of the backup."""
+        """Replace the text and keep the old one for some days; returns the backup's path."""
         spot = self._spot(paper)
         backup = ResolvedPath(self._places.workspace, (*BACKUPS.split("/"), make_stamp(), spot.name))
         with self._walker.open_parent(backup, make=True) as held:
@@ -90,7 +86,7 @@ class LockedNotes:
         return backup.shown
 
     def discard(self, paper: MarkdownFile) -> str:
-        """Move a file into the trash, where it stays for some days. Its path there."""
+        """Move a file to the trash for some days; returns its path there."""
         spot = self._spot(paper)
         trash = ResolvedPath(self._places.workspace, (*TRASH.split("/"), make_stamp(), spot.name))
         with self._walker.open_parent(spot) as held, self._walker.open_parent(trash, make=True) as bin_folder:
@@ -108,7 +104,7 @@ class LockedNotes:
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError:
-            text = data.decode("latin-1")  # an old file of a person's own: nothing of it is lost
+            text = data.decode("latin-1")  # an old file; Latin-1 loses nothing
         text = text.replace("\r\n", "\n")
         modified = datetime.fromtimestamp(status.st_mtime, UTC).replace(microsecond=0)
         return MarkdownFile(spot.shown, spot.name, text, modified, stat.S_IMODE(status.st_mode) & 0o777)
@@ -121,7 +117,7 @@ class LockedNotes:
 
 
 class NotesFolder:
-    """Gives the hand to one piece of work at a time."""
+    """Runs one operation at a time on the notes."""
 
     def __init__(self, config: FilesConfig) -> None:
         self._places = PathResolver(config)
@@ -129,7 +125,7 @@ class NotesFolder:
         self._lock = threading.Lock()
 
     async def run_locked(self, about: str, operation: Callable[[LockedNotes], T]) -> T:
-        """Do a piece of work on the files. `about` is what the caller named, for the sentence of an error."""
+        """Run an operation under the lock. `about` is what the caller named, for error messages."""
 
         def run_in_thread(stop: StopSign) -> T:
             try:

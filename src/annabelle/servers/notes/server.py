@@ -1,4 +1,4 @@
-"""Puts the notes server together."""
+"""Builds the notes server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ INSTRUCTIONS = (
 
 
 def build(config: FilesConfig | None = None) -> ToolServer:
-    """All tools for notes and lists, ready to serve."""
     config = config or FilesConfig.from_environment()
     folder = NotesFolder(config)
     groups = [NoteTools(folder, Overflow(Workspace(config))), TodoTools(folder)]

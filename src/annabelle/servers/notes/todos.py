@@ -94,8 +94,6 @@ class TodoSaved(Result):
 
 @dataclass(frozen=True, slots=True)
 class FoundList:
-    """A list and the file it is in."""
-
     list: TodoList
     file: MarkdownFile
 
@@ -130,7 +128,7 @@ def find_todo(hand: LockedNotes, which: str) -> tuple[FoundList, Todo]:
     wanted = which.strip()
     items = [(one, item) for one in read_all_lists(hand) for item in one.list.items]
     found = [pair for pair in items if pair[1].id == wanted]
-    # By its words, what is still open is meant before what is done.
+    # Matching by text, prefer open items.
     found = found or [pair for pair in items if pair[1].text.casefold() == wanted.casefold() and not pair[1].done]
     found = found or [pair for pair in items if pair[1].text.casefold() == wanted.casefold()]
     if len(found) > 1:
@@ -151,8 +149,6 @@ Due = Annotated[date | None, Field(description="Day it is due, as in 2026-03-15"
 
 
 class TodoTools:
-    """create_list, list_lists, delete_list, add_todo, list_todos, update_todo, complete_todo and delete_todo."""
-
     def __init__(self, folder: NotesFolder) -> None:
         self._folder = folder
 

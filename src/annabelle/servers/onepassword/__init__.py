@@ -1,1 +1,1 @@
-"""1Password, to read only: what is in the vaults, and secrets as handles. Only the hub is told a value."""
+"""Read-only access to 1Password: vault contents, with secrets as handles. Only the hub gets a value."""

@@ -1,6 +1,4 @@
-"""Runs `op`: checked arguments and never a shell, little environment, bounded time and output, errors as our own
-sentences.
-"""
+"""Runs `op` with checked arguments, a minimal environment and bounded time and output, and translates its errors."""
 
 from __future__ import annotations
 
@@ -66,7 +64,7 @@ _UNKNOWN = (
 
 
 def translate_error(complaint: str) -> AnnabelleError:
-    """The error for what the command printed when it failed."""
+    """The error for what a failed command printed."""
     said = complaint.lower().replace("’", "'")
     if "rate limit" in said or "too many requests" in said:
         return TooManyRequests("1Password allows no more requests for now.", hint="Try again later.", retry_after=60.0)
@@ -86,7 +84,7 @@ def translate_error(complaint: str) -> AnnabelleError:
 
 @dataclass(frozen=True, slots=True)
 class OnePasswordConfig:
-    """Read once at the start. `environment` is all the command gets to see of ours."""
+    """Settings, read once at the start. `environment` is all that the command sees of ours."""
 
     program: Path | None = None
     environment: dict[str, str] = field(default_factory=dict[str, str], repr=False)
@@ -120,14 +118,14 @@ _log = logging.getLogger(__name__)
 
 
 class OpCommand:
-    """The one way to 1Password. Whatever the command complains about becomes one of our sentences."""
+    """The only access to 1Password. All errors of the command become our own messages."""
 
     def __init__(self, config: OnePasswordConfig) -> None:
         self._config = config
         self._semaphore = asyncio.Semaphore(_MAX_PARALLEL)
 
     async def describe_missing(self) -> str | None:
-        """What is not there yet, with what to do; no request goes out to find it."""
+        """What is missing and what to do, without a network request."""
         if self._find_program() is None:
             return f"{_NOT_INSTALLED} {_INSTALL}"
         if self._config.has_token:
@@ -139,18 +137,18 @@ class OpCommand:
         return None if accounts else f"{NOT_SIGNED_IN} {SIGN_IN}"
 
     async def run_json(self, shape: TypeAdapter[T], *arguments: str) -> T:
-        """What the command answers, checked: it is another program, and may be a newer one than this knows."""
+        """The command's validated answer, since a newer version may answer differently."""
         output = await self.run_text(*arguments, "--format=json")
         try:
             return shape.validate_python(json.loads(output))
         except (ValidationError, ValueError, RecursionError):
-            # The cause would carry the answer, secrets included, into the log.
+            # The cause would put the answer, with its secrets, into the log.
             raise Unavailable(
                 "1Password answered in a way that is not understood.", hint="Is op up to date? Run: op update"
             ) from None
 
     async def run_text(self, *arguments: str) -> str:
-        """The output of one run, or the reason why there is none."""
+        """Run the command and return its output; raises if it fails."""
         program = self._find_program()
         if program is None:
             raise Unavailable(_NOT_INSTALLED, hint=_INSTALL)
@@ -205,7 +203,7 @@ class OpCommand:
 
 
 async def _read_bounded(stream: asyncio.StreamReader, most: int) -> bytes | None:
-    """All of it, or None when it is more than that."""
+    """Read everything, or None if it is more than `most` bytes."""
     blob = bytearray()
     while piece := await stream.read(65536):
         blob += piece
@@ -215,12 +213,12 @@ async def _read_bounded(stream: asyncio.StreamReader, most: int) -> bytes | None
 
 
 async def _kill_process(process: asyncio.subprocess.Process) -> None:
-    """A command that did not end by itself is ended, with whatever it started."""
+    """Kill the command, with its children, if it still runs."""
     if process.returncode is not None:
         return
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    # The SDK's scopes cancel every wait inside, again and again; a process without a waiter would stay a zombie.
+    # The SDK's cancel scopes cancel every wait inside; without a shielded wait the process would stay a zombie.
     with anyio.move_on_after(_KILL_SECONDS, shield=True):
         await process.wait()
 
@@ -236,7 +234,7 @@ _REFERENCE = re.compile(r"op://[^/?]+(?:/[^/?]+){2,3}(?:\?[a-z-]+=[a-z]+)?")
 
 
 def check_name(text: str, field: str) -> str:
-    """A vault or item as it is given to the command."""
+    """Check a vault or item name for the command line."""
     name = text.strip()
     if not name:
         raise InvalidArguments(f"{field} is empty.", field=field)
@@ -263,7 +261,7 @@ def check_reference(text: str) -> str:
 
 
 def check_categories(names: Iterable[str]) -> list[str]:
-    """As the command spells them; SECURE_NOTE and secure-note are understood too."""
+    """Categories as the command spells them; SECURE_NOTE and secure-note also match."""
     chosen: list[str] = []
     for name in names:
         known = _BY_KEY.get(re.sub(r"[\s_-]+", " ", name.strip()).lower())

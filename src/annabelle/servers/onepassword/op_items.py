@@ -1,4 +1,4 @@
-"""What `op` says of vaults and items, which fields are secret, and the handles that stand for secrets."""
+"""The data `op` returns, which fields are secret, and handles for secrets."""
 
 from __future__ import annotations
 
@@ -55,8 +55,6 @@ class OpFile(_OpModel):
 
 
 class OpOverview(_OpModel):
-    """An item as a list shows it."""
-
     id: str
     title: str = ""
     category: str = ""
@@ -79,7 +77,7 @@ ITEM = TypeAdapter(OpItem)
 _HARMLESS_TYPES = frozenset(
     ["URL", "EMAIL", "DATE", "MONTH_YEAR", "PHONE", "ADDRESS", "MENU", "GENDER", "CREDIT_CARD_TYPE", "REFERENCE"]
 )
-# Here even plain text is what the item is kept secret for: numbers of cards and accounts, notes, words of a wallet.
+# Here even plain text is secret: card and account numbers, notes, words of a wallet.
 _SECRET_CATEGORIES = frozenset(
     {
         "BANK_ACCOUNT", "CREDIT_CARD", "CRYPTO_WALLET", "DOCUMENT", "DRIVER_LICENSE", "MEDICAL_RECORD", "PASSPORT",
@@ -89,7 +87,8 @@ _SECRET_CATEGORIES = frozenset(
 
 
 def is_secret_field(field: OpField, category: str) -> bool:
-    """Whether its value must not be shown. Usernames and addresses may be; notes never: people keep codes in them."""
+    """Whether the value must be hidden. User names and URLs may be shown; notes never, since people keep codes in
+    them."""
     if field.type in _HARMLESS_TYPES:
         return False
     if field.type != "STRING" or field.purpose in ("PASSWORD", "NOTES"):
@@ -105,13 +104,13 @@ def is_secret_field(field: OpField, category: str) -> bool:
 
 
 def redact_address(url: str) -> str:
-    """A web address without the name and password that may stand in it."""
+    """A URL without user name, password, query and fragment."""
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
     except ValueError:
         return ""
-    # What comes after the path may be a token of a link that signs its bearer in.
+    # The query may contain a sign-in token.
     return parts._replace(netloc=host, query="", fragment="").geturl()
 
 
@@ -122,7 +121,7 @@ _RANDOM_BYTES = 10
 
 @dataclass(frozen=True, slots=True)
 class HandleHolder:
-    """The agent, or the person, a handle was given to. Nobody else can use it."""
+    """The agent and user a handle was issued to. Nobody else can use it."""
 
     agent_id: str | None
     user_id: str | None
@@ -130,8 +129,7 @@ class HandleHolder:
 
 @dataclass(frozen=True, slots=True)
 class HeldSecret:
-    """What a handle stands for: a value, or a reference to read anew, as one-time codes need. `sites` are the web
-    addresses of its item."""
+    """The value of a handle, or a reference to read each time, as for one-time codes. `sites` are the item's URLs."""
 
     item: str
     label: str
@@ -148,7 +146,7 @@ class _IssuedHandle:
 
 
 class SecretHandles:
-    """At most so many, the oldest given up first; each is good for so many seconds."""
+    """Issues handles that expire. If there are too many, the oldest are dropped."""
 
     def __init__(
         self, *, seconds: float, most: int = _MAX_HANDLES, clock: Callable[[], float] = time.monotonic
@@ -161,7 +159,6 @@ class SecretHandles:
         return len(self._issued)
 
     def issue(self, secret: HeldSecret, holder: HandleHolder) -> str:
-        """A new handle for it."""
         self._forget_old()
         handle = PREFIX + base64.b32encode(secrets.token_bytes(_RANDOM_BYTES)).decode().lower()
         self._issued[handle] = _IssuedHandle(secret, holder, self._clock() + self.seconds)
@@ -170,7 +167,7 @@ class SecretHandles:
         return handle
 
     def resolve(self, handle: str, holder: HandleHolder) -> HeldSecret:
-        """What it stands for. One that is over, unknown or somebody else's is told in the same words."""
+        """The secret of a handle. Expired, unknown and foreign handles raise the same error."""
         self._forget_old()
         kept = self._issued.get(handle)
         if kept is None or kept.holder != holder:

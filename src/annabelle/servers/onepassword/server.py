@@ -1,4 +1,4 @@
-"""Puts the 1Password server together."""
+"""Builds the 1Password server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INSTRUCTIONS = (
 
 
 def build(config: OnePasswordConfig | None = None) -> ToolServer:
-    """The server with all its tools. Nothing is run before a tool needs it."""
+    """Build the server with all its tools. `op` runs only when a tool needs it."""
     config = config or OnePasswordConfig.from_environment()
     command = OpCommand(config)
     groups = [VaultListTools(command), VaultItemTools(command, SecretHandles(seconds=config.handle_seconds))]

@@ -1,4 +1,4 @@
-"""Tools that list vaults and items and read them, with handles in place of secrets."""
+"""Tools that list and read vaults and items, with handles instead of secrets."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class VaultListTools:
 
 
 def _make_item_line(item: OpOverview) -> ItemLine:
-    # Only of a login this is the username; of other kinds it is a piece of what they keep.
+    # This is the user name only for logins; for other categories it is part of the content.
     username = item.additional_information if item.category.upper() == "LOGIN" else ""
     return ItemLine(
         id=item.id,
@@ -206,7 +206,7 @@ class VaultItemTools:
         values = {field.value: handles[index] for index, field in concealed.items() if field.value}
 
         def mask_secrets(text: str) -> str:
-            """What is shown never repeats what is hidden, as a title with the password in it would."""
+            """Replace secrets in visible text, such as a password in a title, with their handles."""
             for value, handle in values.items():
                 if len(value) >= _SHORTEST_HIDDEN or text == value:
                     text = text.replace(value, handle)

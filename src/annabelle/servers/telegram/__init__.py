@@ -1,1 +1,1 @@
-"""Telegram: the user's own account, its chats, people and media, through MTProto."""
+"""The Telegram server: the user's own account, its chats, contacts and media, over MTProto."""

@@ -6,7 +6,6 @@ from annabelle.servers.telegram.api import AccountFile, TelegramConfig
 
 
 def readiness(config: TelegramConfig) -> Readiness:
-    """Whether an account is connected."""
     account = AccountFile(config.home)
 
     async def describe_missing() -> str | None:

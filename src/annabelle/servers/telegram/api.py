@@ -1,6 +1,4 @@
-"""What the tools need of Telegram: the connected account, its chats, people and messages, and the protocol that
-`mtproto` implements.
-"""
+"""What the tools need of Telegram: the account, its data types, and the protocol that `mtproto` implements."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class TelegramPerson:
-    """Somebody at Telegram. `phone` is known of contacts only."""
+    """A Telegram user. `phone` is known for contacts only."""
 
     id: int
     name: str
@@ -51,7 +49,7 @@ class TelegramChat:
 
 @dataclass(frozen=True, slots=True)
 class TelegramMedia:
-    """What a message carries beside its text. `size` is unknown for some kinds."""
+    """A message's attachment. `size` is unknown for some kinds."""
 
     kind: str
     name: str | None = None
@@ -61,7 +59,7 @@ class TelegramMedia:
 
 @dataclass(frozen=True, slots=True)
 class TelegramMessage:
-    """One message. `own` ones were sent by the account itself, from here or from any other device."""
+    """One message. `own`: sent by this account, from any device."""
 
     id: int
     chat_id: int
@@ -76,7 +74,7 @@ class TelegramMessage:
 
 @dataclass(frozen=True, slots=True)
 class NewGroup:
-    """A group that was made, and who could not be put into it."""
+    """A new group, and the users that could not be added."""
 
     chat: TelegramChat
     left_out: tuple[int, ...] = ()
@@ -84,7 +82,7 @@ class NewGroup:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """The content of a message's media, with the name its sender gave it, if any."""
+    """The content of a message's media, with its file name."""
 
     name: str
     data: bytes
@@ -92,7 +90,7 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """A text on its way. Telegram takes the same `random_id` once only, however often it is sent."""
+    """A text to send. Telegram accepts each `random_id` only once, so a retry is safe."""
 
     text: str
     random_id: int
@@ -101,24 +99,22 @@ class OutgoingMessage:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingFile:
-    """A file on its way."""
-
     name: str
     data: bytes
     caption: str = ""
 
 
 class TelegramApi(Protocol):
-    """One signed-in account. Chats are named as the model names them: an id, @username, +phone or "me".
+    """One signed-in account. Chats are named by id, @username, +phone or "me".
 
-    Raises NotFound, NotAllowed, InvalidArguments, TooManyRequests, Unavailable or OutcomeUnknown and nothing else.
+    Raises only NotFound, NotAllowed, InvalidArguments, TooManyRequests, Unavailable or OutcomeUnknown.
     """
 
     @property
     def connected(self) -> bool: ...
 
     async def connect(self) -> None:
-        """Open the connection; SignedOut when Telegram no longer knows the session."""
+        """Open the connection; raises SignedOut if the session has ended."""
         ...
 
     async def close(self) -> None: ...
@@ -148,11 +144,11 @@ class TelegramApi(Protocol):
     async def search(self, query: str, chat: str | None, limit: int) -> list[TelegramMessage]: ...
 
     async def send(self, chat: str, outgoing: OutgoingMessage) -> int | None:
-        """The id of the message; None when it had been sent before."""
+        """Return the message id, or None if it had already been sent."""
         ...
 
     async def delete(self, chat: str, ids: Sequence[int]) -> list[int]:
-        """Those that were in this chat and are gone now."""
+        """Return the ids that were in this chat and are now deleted."""
         ...
 
     async def mark_read(self, chat: str, up_to: int | None) -> None: ...
@@ -180,14 +176,14 @@ class SignedOut(Unavailable):
 
 @dataclass(slots=True)
 class AccountFile:
-    """The account's file, read again only when it has changed."""
+    """The account's file, read again only if it changed."""
 
     home: Home
     _stamp: FileStamp | None = None
     _account: TelegramAccount | None = None
 
     def read(self) -> TelegramAccount:
-        """The account; Unavailable when there is none or Telethon is not installed."""
+        """The account; raises Unavailable if there is none or Telethon is not installed."""
         stamp = self._read_stamp()
         if stamp is None or stamp != self._stamp:
             self._account = read_connection(self.home, _KIND, TelegramAccount)
@@ -201,7 +197,7 @@ class AccountFile:
         return self._account
 
     def describe_missing(self) -> str | None:
-        """What keeps the account from being used, as one sentence; None when nothing does."""
+        """Why the account cannot be used, as one sentence, or None."""
         try:
             self.read()
         except AnnabelleError as error:

@@ -23,8 +23,6 @@ class GroupCreated(Result):
 
 
 class ChatTools:
-    """list_chats, get_chat and create_group."""
-
     def __init__(self, connection: TelegramConnection) -> None:
         self._connection = connection
 
@@ -61,8 +59,6 @@ _PHONE = re.compile(r"\+?[0-9]{5,15}")
 
 
 class PeopleTools:
-    """list_contacts, add_contact, search_users and get_me."""
-
     def __init__(self, connection: TelegramConnection) -> None:
         self._connection = connection
 

@@ -1,4 +1,4 @@
-"""The connection to Telegram: opened by the first call, shared by all, closed when nobody has used it for a while."""
+"""The shared connection to Telegram: opened by the first call and closed when idle."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLOSE_SECONDS = 5.0
 
 
 class TelegramConnection:
-    """One connection for one account. A new account, or a connection that broke, gets a new one at the next call."""
+    """One connection for one account. A changed account or a broken connection is reopened at the next call."""
 
     def __init__(self, account: AccountFile, idle_seconds: float, make: MakeApi | None = None) -> None:
         self._file, self._idle_seconds, self._make = account, idle_seconds, make
@@ -40,7 +40,7 @@ class TelegramConnection:
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[TelegramApi]:
-        """The connected account for one call."""
+        """Yield the connected account for one call."""
         self._users += 1
         self._cancel_idle_timer()
         try:
@@ -48,7 +48,7 @@ class TelegramConnection:
             try:
                 yield api
             except SignedOut:
-                self._refused = account  # not whatever is connected by now
+                self._refused = account  # the account of this call; another may be connected by now
                 raise
         finally:
             self._users -= 1
@@ -56,7 +56,7 @@ class TelegramConnection:
                 self._idle = asyncio.get_running_loop().call_later(self._idle_seconds, self._disconnect)
 
     async def describe_missing(self) -> str | None:
-        """What is missing, without touching the network."""
+        """What is missing, without using the network."""
         missing = self._file.describe_missing()
         if missing is None and self._refused is self._file.read():
             error = SignedOut()
@@ -70,7 +70,7 @@ class TelegramConnection:
             await asyncio.wait(self._closing, timeout=CLOSE_SECONDS)
 
     async def _ensure_connected(self) -> tuple[TelegramApi, TelegramAccount]:
-        async with self._opening:  # two calls at once open one connection
+        async with self._opening:  # concurrent calls share one connection
             account = self._file.read()
             if account is self._refused:
                 raise SignedOut

@@ -16,13 +16,13 @@ from annabelle.servers.telegram.connection import TelegramConnection
 from annabelle.servers.telegram.results import MAX_MESSAGE_ID, ChatId, MessageId, TelegramMessageList, message_entries
 
 MAX_MESSAGE_UNITS = 4096
-"""Telegram's limit for one message, in UTF-16 units; a character outside the first plane takes two."""
+"""Telegram's limit for one message, in UTF-16 units."""
 
 _PAUSES = ("\n\n", "\n", ". ", " ")
 
 
 def split_message(text: str, most: int = MAX_MESSAGE_UNITS) -> list[str]:
-    """The parts in order, none of them longer than one message may be or empty. Only blanks at the cuts get lost."""
+    """Split a text into messages. Only whitespace at the cuts is lost."""
     parts: list[str] = []
     rest = text.strip()
     while rest:
@@ -47,7 +47,7 @@ def _count_fitting(text: str, most: int) -> int:
 
 
 def _find_cut(text: str, fits: int) -> int:
-    """Where to cut: behind the last pause in the second half of what fits, else where it is full."""
+    """Cut after the last pause in the second half of what fits, or where it is full."""
     for pause in _PAUSES:
         found = text.rfind(pause, fits // 2, fits)
         if found > 0:
@@ -86,8 +86,6 @@ class MarkedRead(Result):
 
 
 class MessageTools:
-    """mark_read, send_message, get_messages, search_messages and delete_messages."""
-
     def __init__(self, connection: TelegramConnection) -> None:
         self._connection = connection
 
@@ -186,7 +184,7 @@ class MessageTools:
 
 
 def _random_id(call_id: str, number: int) -> int:
-    """The same for the same part of the same call, so that Telegram takes it once, whoever repeats it."""
+    """A stable id for each part of a call, so that Telegram accepts a repeated send only once."""
     digest = hashlib.sha256(f"{call_id}:{number}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True) or 1
 
@@ -214,8 +212,6 @@ class MediaSaved(Result):
 
 
 class MediaTools:
-    """send_media and download_media."""
-
     def __init__(self, connection: TelegramConnection, workspace: Workspace) -> None:
         self._connection, self._workspace = connection, workspace
 

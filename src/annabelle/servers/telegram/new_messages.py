@@ -1,6 +1,4 @@
-"""Tools that tell what is new since the last answer, and the subscriptions that choose the chats. Nothing listens in
-between.
-"""
+"""Tools that return messages since the last call, and subscriptions to chats. Nothing listens in between."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ MAX_CHATS = 200
 
 
 class AgentSubscriptions(BaseModel):
-    """One agent's ears. `chats` are those it subscribed to; `heard` is the last message it was told, by chat."""
+    """One agent's state. `chats` are its subscriptions; `heard` is the last message it was given, by chat."""
 
     chats: dict[int, str] = Field(default_factory=dict[int, str])
     heard: dict[int, int] = Field(default_factory=dict[int, int])
@@ -36,7 +34,7 @@ class _SubscriptionFile(BaseModel):
 
 
 class SubscriptionStore:
-    """The file they are kept in. Whoever changes something holds the lock of the tools around reading and writing."""
+    """Stores subscriptions in a file. Callers that change something must hold the tools' lock."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -63,7 +61,7 @@ class SubscriptionStore:
             return _SubscriptionFile.model_validate_json(self._file.read_bytes())
         except FileNotFoundError:
             return _SubscriptionFile()
-        except OSError as error:  # it may be whole: taken as empty, it would be written over
+        except OSError as error:  # the file may be intact; treating it as empty would overwrite it
             raise StorageTrouble(
                 f"The subscriptions could not be read: {error.strerror}.", hint=f"Look at {self._file.name}."
             ) from error
@@ -114,7 +112,7 @@ class SubscriptionList(Result):
 
 @dataclass(slots=True)
 class _GatheredMessages:
-    """What was found, and how far each chat is heard with it."""
+    """New messages, and the last message given for each chat."""
 
     heard: dict[int, int]
     chats: list[tuple[TelegramChat, list[TelegramMessage]]] = field(
@@ -125,8 +123,6 @@ class _GatheredMessages:
 
 
 class NewMessageTools:
-    """get_new_messages and subscribe_chat."""
-
     def __init__(self, connection: TelegramConnection, subscriptions: SubscriptionStore) -> None:
         self._connection, self._subscriptions = connection, subscriptions
         self._lock = asyncio.Lock()
@@ -193,7 +189,7 @@ class NewMessageTools:
                 gathered.more = True
                 break
             found = await api.messages_after(str(chat.id), heard, left)
-            # What the account wrote itself is never news, or an agent would answer its own words for ever.
+            # The account's own messages are not news, or an agent would answer itself forever.
             others = [message for message in found if not message.own]
             gathered.heard[chat.id] = found[-1].id if found else chat.last_id
             gathered.more = gathered.more or len(found) == left
@@ -210,7 +206,7 @@ class NewMessageTools:
             newest = await api.messages(str(chat.id), 1)
         if chat.id not in state.chats:
             state.chats[chat.id] = chat.title
-            # From now on: what is there already is no news.
+            # Existing messages are not news.
             state.heard[chat.id] = max((message.id for message in newest), default=0)
 
     async def _unsubscribe(self, state: AgentSubscriptions, chat_id: str) -> None:

@@ -13,7 +13,7 @@ from annabelle.servers.telegram.api import TelegramChat, TelegramMessage, Telegr
 
 MESSAGE_CHARS = 4096
 ALL_CHARS = 150_000
-"""What one answer shows of all messages together; many long ones are cut evenly."""
+"""The most characters of all messages in one answer; long messages are cut evenly."""
 
 
 class PersonEntry(Result):
@@ -137,7 +137,7 @@ class MessageEntry(Result):
 
 
 def message_entries(messages: Sequence[TelegramMessage], total: int | None = None) -> list[MessageEntry]:
-    """Messages as an answer shows them; `of` is how many the whole answer has, if these are not all."""
+    """Messages for an answer; `total` is the number in the whole answer if these are not all."""
     most = min(MESSAGE_CHARS, ALL_CHARS // max(1, total or len(messages)))
     return [MessageEntry.from_message(message, most) for message in messages]
 

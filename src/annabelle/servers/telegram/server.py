@@ -1,4 +1,4 @@
-"""Puts the Telegram server together."""
+"""Builds the Telegram server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INSTRUCTIONS = (
 
 
 def build(config: TelegramConfig | None = None, api: MakeApi | None = None) -> ToolServer:
-    """The server with all its tools. `api` makes the connection of an account; by default it is Telethon's."""
+    """Build the server with all its tools. `api` connects an account, by default with Telethon."""
     config = config or TelegramConfig.from_environment()
     connection = TelegramConnection(AccountFile(config.home), config.idle_seconds, api)
     groups = [

@@ -1,1 +1,1 @@
-"""Telegram through Telethon. Nothing outside this folder knows the library, and it is loaded with the first call."""
+"""Telegram through Telethon. Only this package of the server uses the library, and the first call imports it."""

@@ -33,19 +33,17 @@ _NEWEST_CHATS = 50
 
 
 class ChatResolver:
-    """Finds what a chat is called. An id means nothing to Telegram until the account has seen it, so the chats are
-    looked through when one is not known."""
+    """Resolves chat names and ids. Ids the account has not seen are looked up in the list of chats."""
 
     def __init__(self, client: TelethonClient) -> None:
         self._client = client
         self._looked_through = False
 
     async def resolve_entity(self, chat: str) -> TelethonEntity:
-        """All that Telegram tells of it."""
         return await self._resolve(chat, self._client.get_entity)
 
     async def resolve_peer(self, chat: str) -> object:
-        """As much as a request needs, mostly without asking Telegram."""
+        """Resolve to what a request needs, mostly without asking Telegram."""
         return await self._resolve(chat, self._client.get_input_entity)
 
     async def _resolve(self, chat: str, ask: Callable[[object], Awaitable[T]]) -> T:
@@ -56,10 +54,10 @@ class ChatResolver:
         with translate_errors(what):
             try:
                 return await ask(name)
-            except (ValueError, TypeError) as error:  # what the library says when it can not resolve a name
+            except (ValueError, TypeError) as error:  # the library cannot resolve the name
                 if not isinstance(name, int):
                     raise chat_not_found(what) from error
-            # A chat that is new since the last look is among the newest.
+            # A chat created since the last lookup is among the newest.
             await self._client.get_dialogs(limit=_NEWEST_CHATS if self._looked_through else _KNOWN_CHATS)
             self._looked_through = True
             try:
@@ -83,12 +81,12 @@ def _parse_chat(chat: str) -> int | str | None:
 
 REQUEST_SECONDS = 30.0
 _SHORT_WAIT_SECONDS = 5
-"""A wait Telegram asks for that is simply waited out."""
+"""Shorter waits that Telegram asks for are waited out."""
 
 
 def make_api(account: TelegramAccount) -> TelethonApi:
-    """The api for an account; nothing is sent before `connect`."""
-    # The library logs what it sends and receives when it is asked to, and that is what people write to each other.
+    """Make the api for an account; nothing is sent before `connect`."""
+    # At lower levels the library logs message contents.
     logging.getLogger("telethon").setLevel(logging.WARNING)
     try:
         session = StringSession(account.session.get_secret_value())
@@ -102,7 +100,7 @@ def make_api(account: TelegramAccount) -> TelethonApi:
             request_retries=2,
             connection_retries=3,
             raise_last_call_error=True,
-            receive_updates=False,  # what is new is asked for, so that nothing is missed while nobody listens
+            receive_updates=False,  # new messages are fetched, so that none is missed while disconnected
         )
     except (ValueError, struct.error) as error:
         raise ConfigMistake("The kept Telegram session can not be read.", hint=CONNECT, field="telegram") from error
@@ -110,8 +108,6 @@ def make_api(account: TelegramAccount) -> TelethonApi:
 
 
 class TelethonApi:
-    """Keeps the promise of `TelegramApi`."""
-
     def __init__(self, client: TelethonClient) -> None:
         self._client, self._resolver = client, ChatResolver(client)
         self._me: TelethonUser | None = None
@@ -123,8 +119,7 @@ class TelethonApi:
     async def connect(self) -> None:
         with translate_errors("Telegram"):
             await self._client.connect()
-            # None means that Telegram no longer knows the session. The library's own question for that takes every
-            # error for a no, also one that is over in a minute.
+            # None means that the session has ended. The library's own check also fails on temporary errors.
             self._me = await self._client.get_me()
         if self._me is None:
             raise SignedOut
@@ -205,14 +200,14 @@ class TelethonApi:
                 async with asyncio.timeout(REQUEST_SECONDS):
                     return _find_sent_id(await self._client(request), outgoing.random_id)
             except errors.RandomIdDuplicateError:
-                return None  # this very message is there already
+                return None  # this message has already been sent
 
     async def delete(self, chat: str, ids: Sequence[int]) -> list[int]:
         peer = await self._resolve_peer(chat)
         with translate_errors(f"The chat {chat[:60]!r}", changes=True):
             async with asyncio.timeout(REQUEST_SECONDS):
-                # Telegram numbers the messages of all private chats and groups in one row and deletes by number
-                # alone: those that are in another chat must not be in the request.
+                # Telegram deletes by number alone and numbers all private chats and groups together, so leave out
+                # messages of other chats.
                 here = [one.id for one in await self._client.get_messages(peer, ids=list(ids)) if one is not None]
                 if here:
                     await self._client.delete_messages(peer, here, revoke=True)
@@ -254,8 +249,8 @@ class TelethonApi:
                 return await self._resolver.resolve_peer(chat)
 
     async def _get_details(self, entity: object) -> tuple[str, int | None]:
-        """What a chat says of itself, and how many are in it."""
-        # The library makes of an entity what each request wants.
+        """A chat's description and its number of members."""
+        # The library converts the entity to what each request needs.
         match entity:
             case types.User():
                 request = functions.users.GetFullUserRequest(cast("types.TypeInputUser", entity))

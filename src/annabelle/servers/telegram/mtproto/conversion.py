@@ -1,4 +1,4 @@
-"""Types for the part of Telethon that is used, the conversion of its objects into ours, and the transfer of files."""
+"""Protocols for the used part of Telethon, conversion of its objects into ours, and file transfer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ProgressStep = Callable[[int, int], Awaitable[None]]
 
 
 class TelethonEntity(Protocol):
-    """A user, a group or a channel. Only what all of them have."""
+    """What users, groups and channels have in common."""
 
     id: int
 
@@ -68,7 +68,7 @@ class TelethonDialog(Protocol):
 
 
 class TelethonClient(Protocol):
-    """The part of TelegramClient that is called."""
+    """The used part of TelegramClient."""
 
     async def connect(self) -> None: ...
     def is_connected(self) -> bool: ...
@@ -91,7 +91,7 @@ _WITHHELD = "[A message of Telegram itself, which may hold a sign-in code: read 
 
 
 def marked_id(entity: object) -> int:
-    """An id that tells a person, a group and a channel apart, as every other client shows it."""
+    """An id that tells users, groups and channels apart, as other clients show it."""
     return cast("int", utils.get_peer_id(entity))  # pyright: ignore[reportUnknownMemberType]
 
 
@@ -147,7 +147,7 @@ def to_message(found: TelethonMessage, me: int) -> api.TelegramMessage:
         chat_id=found.chat_id,
         at=found.date,
         text=_message_text(found),
-        # What the account writes to itself, or forwards there, is its own too, whatever the flag says.
+        # Messages to oneself are also own, whatever the flag says.
         own=bool(found.out) or found.sender_id == me,
         sender=display_name(found.sender),
         sender_id=found.sender_id,
@@ -172,7 +172,7 @@ def to_media(found: TelethonMessage) -> api.TelegramMedia | None:
 
 def _message_text(found: TelethonMessage) -> str:
     if _TELEGRAM_ITSELF in (found.chat_id, found.sender_id):
-        return _WITHHELD  # whoever reads the code can take the account, so no model does
+        return _WITHHELD  # a sign-in code gives access to the account, so no model may read it
     if found.action is not None:
         return f"[{_split_camel_case(type(found.action).__name__.removeprefix('MessageAction'))}]"
     return found.message or ""
@@ -195,7 +195,7 @@ TRANSFER_SECONDS = 280.0
 
 
 async def upload_file(client: TelethonClient, peer: object, file: OutgoingFile, progress: ReportProgress) -> int:
-    """Upload a file and send it; the id of the message."""
+    """Upload and send a file; returns the message id."""
     stream = io.BytesIO(file.data)
     stream.name = file.name
 
@@ -212,7 +212,7 @@ async def upload_file(client: TelethonClient, peer: object, file: OutgoingFile, 
 async def download_file(
     client: TelethonClient, message: TelethonMessage, max_bytes: int, progress: ReportProgress
 ) -> Download:
-    """The whole file of a message; TooLarge as soon as it is known to be."""
+    """Download the file of a message; raises TooLarge as early as possible."""
     file = message.file
     assert file is not None
     if file.size is not None and file.size > max_bytes:

@@ -1,4 +1,4 @@
-"""Telethon's errors as sentences that say who acts next."""
+"""Translates Telethon's errors into ours."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _REFUSALS: dict[type[errors.RPCError], str] = {
 
 @contextmanager
 def translate_errors(what: str, *, changes: bool = False) -> Generator[None]:
-    """Turn what the library raises into our errors. `changes`: a broken connection leaves the outcome unknown."""
+    """Translate the library's errors. `changes`: a broken connection leaves the outcome unknown."""
     try:
         yield
     except AnnabelleError:
@@ -55,7 +55,7 @@ def translate_errors(what: str, *, changes: bool = False) -> Generator[None]:
 
 
 def translate_error(error: Exception, what: str, *, changes: bool = False) -> AnnabelleError:
-    """One error. `what` names what was asked for: "The chat 'x'"."""
+    """Translate one error. `what` names the target: "The chat 'x'"."""
     if isinstance(error, errors.FloodWaitError | errors.SlowModeWaitError | errors.FloodPremiumWaitError):
         return _wait_error(float(error.seconds))
     if isinstance(error, _SIGNED_OUT):
@@ -96,5 +96,5 @@ def _connection_error(*, changes: bool) -> AnnabelleError:
 
 
 def _error_code(error: errors.RPCError) -> str:
-    """Telegram's own name of a refusal: capitals and underscores, nothing from a request."""
+    """Telegram's own code for a refusal, which contains nothing of the request."""
     return str(cast("object", error.message) or type(error).__name__)[:80]
