@@ -6,7 +6,7 @@ from annabelle.servers.web.config import BrowserConfig, describe_missing
 
 
 def readiness(config: BrowserConfig) -> Readiness:
-    """Whether there is a browser to start."""
+    """Check whether there is a browser to start."""
 
     async def missing() -> str | None:
         return describe_missing(config.path)
