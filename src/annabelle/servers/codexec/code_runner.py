@@ -140,9 +140,7 @@ class CodeRunner:
         run: RunFolder | None = None
         try:
             if working_dir is not None:
-                await self._resolve_folder(
-                    working_dir
-                )  # code that ended before the claim may have left a link
+                await self._resolve_folder(working_dir)  # code that ended before the claim may have left a link
             run = await in_thread(lambda stop: self.folders.new_run())
             work_folder = WorkFolder(run, named or run.work_folder, working_dir)
             await in_thread(lambda stop: self._prepare(backend, work_folder))

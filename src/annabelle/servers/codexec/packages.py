@@ -164,7 +164,7 @@ class PackageInstaller:
         self._locks: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
 
     async def install(self, language: SessionLanguage, packages: Sequence[str], target: Path) -> None:
-        """Install checked packages. Raises the package manager's message on failure, and TooLarge if the quota is full."""
+        """Install checked packages. Raises the package manager's message if it fails, TooLarge if the quota is full."""
         backend = await self._runner.isolation.layer()
         lock = self._locks.setdefault(target, asyncio.Lock())
         async with lock:

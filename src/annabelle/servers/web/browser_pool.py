@@ -137,7 +137,7 @@ class BrowserPool:
         slot.idle = loop.call_later(self.config.idle_seconds, self._on_idle, slot) if slot.session else None
 
     async def _close_longest_idle(self, newcomer: Slot) -> None:
-        """Close the longest idle browser if there are too many. Starting ones count: several agents may begin at once."""
+        """Close the longest idle browser if there are too many, counting those that are starting."""
         others = [room for room in self._slots.values() if room is not newcomer]
         while len(running := [room for room in others if room.session or room.starting]) >= MAX_BROWSERS:
             idle = sorted((room for room in running if not room.lock.locked()), key=lambda room: room.used_at)

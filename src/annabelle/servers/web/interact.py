@@ -182,9 +182,7 @@ class FormTools:
         """Fill several fields of a form at once. Nothing is sent: click the form's button for that."""
         async with self._pool.use_session() as session:
             tab = await session.current_tab()
-            targets = [
-                await tab.find_element(field.ref) for field in fields
-            ]  # find all before changing the first
+            targets = [await tab.find_element(field.ref) for field in fields]  # find all before changing the first
             pairs = list(zip(fields, targets, strict=True))
             entries = [await checked_field(tab, target, field.value) for field, target in pairs]
             filled = 0

@@ -23,8 +23,8 @@ async def checked_field(tab: BrowserTab, target: Locator, text: str) -> Locator 
     """Return the element this text may be typed into, or raise NotAllowed.
 
     For a secret, the element is pinned to its document before the URL is checked: if the page navigates meanwhile, the
-    element is gone and nothing is typed. Both page and frame must match, so neither an unknown frame in a known page nor
-    a known frame in an unknown page gets the secret. For items without a site, policy has asked the person.
+    element is gone and nothing is typed. Both page and frame must match, so neither an unknown frame in a known page
+    nor a known frame in an unknown page gets the secret. For items without a site, policy has asked the person.
     """
     call = current_call()
     bounds = [call.secret_sites.get(secret, ()) for secret in call.secrets if secret in text]

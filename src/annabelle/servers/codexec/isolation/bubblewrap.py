@@ -212,7 +212,7 @@ class Bubblewrap:
         return [*arguments, *self._drop(user, group), *self._limited(sandbox, user), *sandbox.argv]
 
     def interpreter(self, pid: int) -> int | None:
-        """bwrap waits outside. Its child is the first process of the sandbox, and the program is a child of that one."""
+        """bwrap waits outside. Its child is the sandbox's first process, which starts the program."""
         first = list_children(pid)
         program = list_children(first[0]) if first else []
         return program[0] if program else None
