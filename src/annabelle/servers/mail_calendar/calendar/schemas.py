@@ -103,7 +103,7 @@ class EventSaved(Result):
 def show_event(
     event: CalendarEvent, zone: ZoneInfo, *, description: str | None = None, rest: str | None = None
 ) -> EventShown:
-    """`description` is the text to show; without it, the beginning of the event's own."""
+    """`description` is the text to show. By default, it is the beginning of the event's own."""
     own = event.span.start.tzinfo if isinstance(event.span.start, datetime) else None
     other = own.key if isinstance(own, ZoneInfo) and own.key != zone.key else None
     begins = event.description[:_SNIPPET_CHARS] + ("…" if len(event.description) > _SNIPPET_CHARS else "")
