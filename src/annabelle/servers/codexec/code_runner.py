@@ -100,8 +100,6 @@ def current_owner() -> str:
 
 
 class CodeRunner:
-    """Builds sandboxes and runs code in them."""
-
     def __init__(self, config: CodeConfig, isolation: IsolationSelector | None = None) -> None:
         self.config = config
         self.isolation = isolation or IsolationSelector(config)
@@ -132,7 +130,6 @@ class CodeRunner:
             await self.release_work_folder(work_folder)
 
     async def acquire_work_folder(self, working_dir: str | None) -> WorkFolder:
-        """Get a work folder to use until `release_work_folder`."""
         backend = await self.isolation.layer()
         named = None if working_dir is None else await self._resolve_folder(working_dir)
         if named is not None:

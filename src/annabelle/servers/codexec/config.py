@@ -17,8 +17,6 @@ IsolationChoice = Literal["auto", "bubblewrap", "seatbelt", "container"]
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """Limits of one run or session."""
-
     default_seconds: float = 30.0
     max_seconds: float = 300.0
     output_chars: int = 10_000
@@ -54,8 +52,6 @@ class PackageLimits:
 
 @dataclass(frozen=True, slots=True)
 class CodeConfig:
-    """Isolation, limits and storage of the code server."""
-
     files: FilesConfig
     limits: RunLimits = RunLimits()
     packages: PackageLimits = PackageLimits()

@@ -155,7 +155,6 @@ async def _record_stream(stream: asyncio.StreamReader, buffer: OutputBuffer) -> 
 
 
 async def _finish_readers(readers: Sequence[asyncio.Future[None]]) -> None:
-    """Wait for what is still in the pipes."""
     _, late = await asyncio.wait(readers, timeout=_DRAIN_SECONDS)
     for reader in late:
         reader.cancel()

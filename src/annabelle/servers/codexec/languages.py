@@ -24,8 +24,6 @@ _IMAGE = {"python": "python3", "node": "node", "bash": "bash"}
 
 
 class InterpreterFinder:
-    """Finds the interpreters for one backend."""
-
     def __init__(self, backend: SandboxBackend) -> None:
         self._backend = backend
 
@@ -130,7 +128,6 @@ class ProgramStart:
 
 
 def start_for_code(language: Language, code: str, memory_mb: int) -> ProgramStart:
-    """One run of some code."""
     if language == "python":
         return ProgramStart({"main.py": code}, (*_PYTHON, "{code}/main.py"))
     if language == "node":
@@ -141,7 +138,6 @@ def start_for_code(language: Language, code: str, memory_mb: int) -> ProgramStar
 
 
 def start_for_session(language: SessionLanguage, memory_mb: int) -> ProgramStart:
-    """An interpreter that waits for code."""
     if language == "python":
         return ProgramStart({"session.py": _load_driver("session.py")}, (*_PYTHON, "{code}/session.py"))
     return ProgramStart({"session.cjs": _load_driver("session.cjs")}, (*_node(memory_mb), "{code}/session.cjs"))

@@ -107,7 +107,6 @@ class PackageSnapshot:
         return cls(folder, frozenset(_list_packages(folder)), lists)
 
     def restore(self) -> None:
-        """Remove the new packages."""
         for place in _list_packages(self.folder) - self.packages:
             if place.is_dir() and not place.is_symlink():
                 shutil.rmtree(place, ignore_errors=True)

@@ -160,8 +160,6 @@ _OVERHEAD_PROCESSES = 2
 
 
 class LimitWatch:
-    """Checks a running sandbox against its limits."""
-
     def __init__(self, process: SandboxedProcess, disk: DiskQuota | None) -> None:
         self._process = process
         self._disk = disk

@@ -118,7 +118,6 @@ class SessionInterpreter:
 
     @classmethod
     async def start(cls, backend: SandboxBackend, sandbox: SandboxSpec, disk: DiskQuota | None) -> SessionInterpreter:
-        """Start an interpreter and wait until it is ready."""
         interpreter = cls(await SandboxedProcess.start(backend, sandbox, talks=True), disk)
         try:
             interpreter._start_readers()

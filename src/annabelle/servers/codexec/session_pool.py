@@ -128,7 +128,6 @@ class SessionPool:
         return CodeSession(new_id("ses"), current_owner(), language, name, work_folder, interpreter)
 
     async def _close_idle(self) -> None:
-        """Close idle and dead sessions, as long as there are any."""
         while self._sessions:
             await asyncio.sleep(min(_LOOK_EVERY_SECONDS, self._runner.config.idle_seconds))
             for session in list(self._sessions.values()):

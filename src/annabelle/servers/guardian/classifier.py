@@ -165,7 +165,6 @@ class ClassifierModel:
 
 
 def load_model() -> ClassifierModel:
-    """Load the weights that come with the package."""
     with (
         files("annabelle.servers.guardian").joinpath(WEIGHTS_FILE).open("rb") as file,
         np.load(file, allow_pickle=False) as stored,
@@ -210,7 +209,6 @@ def window_sums(features: Features, head: ClassifierHead, spans: list[Window]) -
 
 
 def counts_within(places: list[int], spans: list[Window]) -> NDArray[np.int64]:
-    """Number of places in each window."""
     bounds = np.searchsorted(np.array(places, dtype=np.int64), np.array(spans, dtype=np.int64))
     return bounds[:, 1] - bounds[:, 0]
 

@@ -60,7 +60,6 @@ def _share_of_budget(lengths: list[int], budget: int) -> int:
 
 
 def _sample_text(text: str, share: int) -> str:
-    """Sample parts of a long text, in order."""
     edge = min(_EDGE, share // 3)
     spans = [(0, edge), (len(text) - edge, len(text))]
     pieces = max(1, (share - 2 * edge) // _PIECE)
@@ -125,13 +124,11 @@ class ScanDocument:
     unscanned: str | None = None
 
     def path_at(self, position: int) -> str:
-        """Path of the text at a position."""
         place = bisect_right(self.starts, position) - 1
         return self.paths[place] if place >= 0 else "$"
 
 
 def read_document(content: object) -> ScanDocument:
-    """Read every string of `content` into one document."""
     return read_fields(collect_fields(content))
 
 
@@ -148,7 +145,6 @@ class ScanFields:
         return sum(len(text) for text in self.texts)
 
     def fingerprint(self) -> str:
-        """Hash of the content."""
         digest = hashlib.sha256()
         for path, text in zip(self.paths, self.texts, strict=True):
             digest.update(f"{path}\0{len(text)}\0".encode("utf-8", errors="replace"))

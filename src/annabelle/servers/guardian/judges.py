@@ -72,8 +72,6 @@ class _ScanPart:
 
 
 class EmbeddedScanner:
-    """Judges a document with the classifier."""
-
     name = "embedded"
 
     def assess(self, document: ScanDocument, context: str) -> Assessment:
@@ -149,8 +147,6 @@ LONG: Final = 30_000
 
 
 class ContentJudges:
-    """The embedded scanner and the optional guard model."""
-
     def __init__(self, config: GuardianConfig, scanner: EmbeddedScanner) -> None:
         self._config, self._scanner = config, scanner
 

@@ -148,8 +148,6 @@ MAX_VERDICTS: Final = 2_000
 
 
 class VerdictCache:
-    """Bounded LRU cache of verdicts."""
-
     def __init__(self, kept: int = MAX_VERDICTS) -> None:
         self._kept = kept
         self._verdicts: OrderedDict[tuple[str, str], ScanVerdict] = OrderedDict()

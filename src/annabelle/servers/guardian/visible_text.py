@@ -49,7 +49,6 @@ def normalise_characters(text: str) -> str:
 
 
 def _unescape(text: str) -> str:
-    """Undo the escapes of a string literal."""
     if "\\u" in text or "\\x" in text:
         text = _ESCAPE.sub(lambda one: chr(int(one.group(1) or one.group(2), 16)), text)
     for written, read in _ESCAPED:

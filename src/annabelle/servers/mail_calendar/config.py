@@ -89,8 +89,6 @@ class GoogleApiUrls:
 
 @dataclass(frozen=True, slots=True)
 class MailCalendarConfig:
-    """Locations, API access and size limits."""
-
     files: FilesConfig
     google: GoogleApiUrls = GoogleApiUrls()
     google_retry: GoogleRetry = field(default_factory=GoogleRetry)

@@ -27,8 +27,6 @@ _SAID_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class GoogleRetry:
-    """Number of tries, and the waits in between."""
-
     tries: int = 4
     first: float = 0.5
     longest: float = 20.0
@@ -60,7 +58,6 @@ def is_retryable(status: int, body: JsonObject) -> bool:
 
 
 def to_error(status: int, body: JsonObject, retry_after: str | None = None) -> AnnabelleError:
-    """Turn a response into an Annabelle error with a hint."""
     if status == 429 or (status == 403 and read_reasons(body) & _RATE_REASONS):
         return TooManyRequests(
             "Google asks for fewer requests.",

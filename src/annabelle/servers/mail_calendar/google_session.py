@@ -42,8 +42,6 @@ class _AccessToken:
 
 
 class GoogleSession:
-    """Sends authenticated requests, refreshes access and retries."""
-
     def __init__(self, account: GoogleAccount, addresses: GoogleApiUrls, retry: GoogleRetry | None = None) -> None:
         self.email = account.email
         self.rejected = False

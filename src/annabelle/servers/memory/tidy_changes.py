@@ -237,8 +237,6 @@ Cosine = Callable[[int, int], float]
 
 @dataclass(frozen=True, slots=True)
 class _ComparableFact:
-    """A fact with the features it is compared by."""
-
     fact: Fact
     words: frozenset[str]
     numbers: frozenset[str]

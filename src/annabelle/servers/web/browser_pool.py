@@ -39,8 +39,6 @@ class Slot:
 
 
 class BrowserPool:
-    """Gives each call the browser of its agent."""
-
     def __init__(self, config: BrowserConfig, host_access: HostAccess | None = None) -> None:
         self.config = config
         self.workspace = Workspace(config.files)
@@ -129,7 +127,6 @@ class BrowserPool:
         return BrowserSession(context, proxy, profile / INCOMING, self.workspace, self.config.timeouts)
 
     def _start_idle_timer(self, slot: Slot) -> None:
-        """Restart the idle timer."""
         slot.used_at = time.monotonic()
         if slot.idle is not None:
             slot.idle.cancel()

@@ -65,7 +65,6 @@ class BrowserDownloads:
         return self.begun > since
 
     async def wait(self, seconds: float) -> None:
-        """Wait for running downloads."""
         if self._running:
             await asyncio.wait(list(self._running), timeout=seconds)
 
@@ -168,7 +167,6 @@ class BrowserSession:
             self._notices.append(sentence)
 
     def take_notices(self) -> list[str]:
-        """Return and clear the notices."""
         errors = sum(tab.traffic.new_errors for tab in self.tabs)
         if errors:
             self.add_notice(f"{errors} new console error{'s' if errors > 1 else ''}.")
@@ -234,7 +232,6 @@ class BrowserSession:
     async def perform_action(
         self, tab: BrowserTab, doing: str, call: Coroutine[None, None, object], did: str
     ) -> ActionResult:
-        """Perform an action that may open a dialog, and return its result."""
         with contextlib.suppress(DialogOpened):  # the result shows it
             await tab.perform(doing, call)
         return await self.action_result(did, tab)

@@ -100,7 +100,6 @@ def find_browser(configured: Path | None) -> Path:
 
 
 def require_driver() -> None:
-    """Raise Unavailable if Playwright is not installed."""
     if importlib.util.find_spec("playwright") is None:
         raise Unavailable(
             "The package that steers the browser is not installed.", hint="Run: pip install 'annabelle[browser]'"

@@ -60,7 +60,6 @@ class PageDialogs:
         asyncio.get_running_loop().call_later(self._seconds, self._expire, dialog)
 
     def describe(self) -> str | None:
-        """Sentence about the open dialog, or None."""
         if not self._held:
             return None
         dialog = self._held[0]
@@ -69,7 +68,6 @@ class PageDialogs:
         return f'A dialog is open ({dialog.type}): "{clean_line(dialog.message, 500)}".'
 
     async def answer_dialog(self, accept: bool, text: str | None) -> str:
-        """Answer the open dialog, and return what was done."""
         if not self._held:
             raise RetryByModel("No dialog is open.", hint="Look at the page with browser_snapshot.")
         dialog = self._held.pop(0)
@@ -81,7 +79,6 @@ class PageDialogs:
         return f"{'Accepted' if accept else 'Dismissed'} the {dialog.type} dialog."
 
     def forget(self) -> None:
-        """Drop the dialogs of a page that is gone."""
         self._held.clear()
         self._update()
 
@@ -220,7 +217,6 @@ class BecameDownload(RetryByModel):
 
 
 def is_gone(message: str) -> bool:
-    """Whether the tab or the browser has ended."""
     return any(sign in message for sign in _GONE)
 
 

@@ -135,8 +135,6 @@ _PHONES_HOME = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class BlockedConnection:
-    """A refused connection and the reason."""
-
     host: str
     port: int
     error: AnnabelleError
@@ -256,7 +254,6 @@ async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def _pipe_both_ways(up: Coroutine[None, None, None], down: Coroutine[None, None, None]) -> None:
-    """Pipe in both directions until one side closes."""
     ways = [asyncio.ensure_future(up), asyncio.ensure_future(down)]
     try:
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)

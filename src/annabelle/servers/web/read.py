@@ -28,7 +28,6 @@ _SHORT = 4
 
 
 async def mask_passwords(tab: BrowserTab, tree: str) -> str:
-    """Mask what was typed into password fields."""
     secrets: set[str] = set()
     for frame in tab.page.frames[:_MAX_FRAMES]:
         try:

@@ -68,7 +68,6 @@ _URL_CHARS = 500
 
 
 def clean_text(text: str) -> str:
-    """Clean multi-line text, such as a page."""
     return _UNSEEN.sub("", text)
 
 

@@ -23,7 +23,6 @@ def build(config: BrowserConfig | None = None) -> ToolServer:
 
 
 def assemble(pool: BrowserPool) -> ToolServer:
-    """All tool groups on one browser pool."""
     groups = [
         NavigationTools(pool),
         PageReadTools(pool),

@@ -163,7 +163,6 @@ class BrowserTab:
             return ""
 
     async def find_element(self, ref: str) -> Locator:
-        """Find the element of a ref from the last snapshot."""
         if _REF.fullmatch(ref) is None:
             raise RetryByModel("A ref looks like e12 or f1e3, as browser_snapshot shows it.", hint=NEW_SNAPSHOT)
         locator = self.page.locator(f"aria-ref={ref}")

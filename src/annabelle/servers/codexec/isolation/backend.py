@@ -94,9 +94,7 @@ class SandboxBackend(Protocol):
         """Command that runs the sandbox. `call_filter` is a descriptor to read the filter from."""
         ...
 
-    def environment(self, sandbox: SandboxSpec) -> dict[str, str]:
-        """Environment of the command."""
-        ...
+    def environment(self, sandbox: SandboxSpec) -> dict[str, str]: ...
 
     def interpreter(self, pid: int) -> int | None:
         """Process to interrupt, given the pid of the command. None if it can only be killed."""

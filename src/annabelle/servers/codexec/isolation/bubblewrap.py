@@ -157,8 +157,6 @@ _NAMESPACE_OPTIONS = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unsh
 
 
 class Bubblewrap:
-    """Runs a sandbox with `bwrap`."""
-
     name = "bubblewrap"
     programs_of_host = True
 

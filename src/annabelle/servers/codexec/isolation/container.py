@@ -14,8 +14,6 @@ _ENGINE_VARIABLES = ("PATH", "HOME", "DOCKER_HOST", "CONTAINER_HOST", "XDG_RUNTI
 
 
 class Container:
-    """Runs a sandbox with `docker run` or `podman run`."""
-
     name = "container"
     programs_of_host = False
 

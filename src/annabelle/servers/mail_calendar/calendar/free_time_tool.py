@@ -43,7 +43,6 @@ def find_busy_slots(events: Iterable[CalendarEvent], zone: ZoneInfo) -> list[Tim
 
 
 def find_free_slots(asked: Iterable[TimeSlot], busy: list[TimeSlot], shortest: timedelta) -> list[TimeSlot]:
-    """Gaps between busy periods that are long enough."""
     free: list[TimeSlot] = []
     for slot in asked:
         start = slot.start

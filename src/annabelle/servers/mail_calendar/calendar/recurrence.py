@@ -55,7 +55,6 @@ def is_cheap_to_expand(rule: Rule) -> bool:
 
 
 def _has_days(rule: Rule) -> bool:
-    """Whether one of the rule's months has one of its days."""
     months = rule.get("BYMONTH") or list(range(1, 13))
     days = rule.get("BYMONTHDAY") or [1]
     return any(

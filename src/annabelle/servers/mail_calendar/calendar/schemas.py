@@ -56,7 +56,6 @@ class EventShown(BaseModel):
     rest: str | None = Field(default=None, description="Workspace file with the whole description, if it was cut")
 
     def to_line(self) -> str:
-        """One line that identifies the event."""
         where = f" ({self.location})" if self.location else ""
         series = ", repeats" if self.series_id or self.recurrence else ""
         off = f", {self.status}" if self.status != "confirmed" else ""
@@ -69,7 +68,6 @@ class EventShown(BaseModel):
         return format_period(datetime.fromisoformat(self.start), datetime.fromisoformat(self.end))
 
     def to_details(self) -> str:
-        """All details of one event."""
         parts = [self.to_line(), f"Calendar: {self.calendar_id}"]
         if self.organizer:
             parts.append(f"Organizer: {self.organizer}")

@@ -36,8 +36,6 @@ _SYSTEM = frozenset({"INBOX", "SENT", "DRAFT", "TRASH", "SPAM", "UNREAD", "STARR
 
 
 class GoogleLabels:
-    """Labels of one account, fetched on demand."""
-
     def __init__(self, session: GoogleSession) -> None:
         self._session = session
 

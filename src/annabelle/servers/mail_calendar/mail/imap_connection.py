@@ -136,8 +136,6 @@ class ImapConnection:
 
 
 class _ImapLine:
-    """An open connection, or none yet."""
-
     def __init__(self) -> None:
         self.client: ImapClient | None = None
         self.used = 0.0

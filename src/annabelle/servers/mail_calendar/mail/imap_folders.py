@@ -50,8 +50,6 @@ class ImapFolder:
 
 
 class ImapFolders:
-    """Folders of a mailbox, as last listed by the server."""
-
     def __init__(self, folders: Iterable[ImapFolder], delimiter: str) -> None:
         self.all = list(folders)
         self.delimiter = delimiter
@@ -106,7 +104,6 @@ class ImapFolders:
         return found
 
     def default_search_folders(self) -> list[ImapFolder]:
-        """Folders of a search that names none."""
         everything = self.special(ALL)
         if everything is not None:
             return [everything]

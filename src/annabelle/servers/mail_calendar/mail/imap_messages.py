@@ -52,7 +52,6 @@ def make_draft_id(message_id: str, place: ImapMessageId) -> str:
 
 
 def parse_draft_id(given: str) -> str | ImapMessageId:
-    """Message-ID or location of a draft."""
     kind, _, message_id = _decode_id(given).partition(":")
     if kind == "draft" and message_id:
         return message_id

@@ -94,7 +94,7 @@ def save_draft(client: ImapClient, message_id: str, data: bytes) -> MailDraft:
 
 
 def find_draft(client: ImapClient, given: str) -> ImapMessageId:
-    """Find a draft and select its folder."""
+    """Also selects its folder."""
     wanted = parse_draft_id(given)
     folder = ImapFolders.load(client).special(DRAFT)
     if folder is not None:

@@ -40,8 +40,6 @@ class AttachmentContent:
 
 @dataclass(frozen=True, slots=True)
 class MessageSummary:
-    """A mail in a list."""
-
     id: str
     thread_id: str
     sender: str
@@ -64,8 +62,6 @@ class MailBody:
 
 @dataclass(frozen=True, slots=True)
 class MailHeaders:
-    """The relevant headers, decoded."""
-
     sender: str = ""
     to: str = ""
     cc: str = ""
@@ -159,14 +155,10 @@ class Mailbox(Protocol):
     """A user's mailbox. Its ids stay valid after a restart."""
 
     @property
-    def address(self) -> str:
-        """The user's own address."""
-        ...
+    def address(self) -> str: ...
 
     @property
-    def rejected(self) -> bool:
-        """Whether the last sign-in was refused."""
-        ...
+    def rejected(self) -> bool: ...
 
     @property
     def filters_note(self) -> str | None:

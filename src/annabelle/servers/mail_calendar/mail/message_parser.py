@@ -113,7 +113,6 @@ class ParsedMail:
 
 
 def parse_mail(data: bytes) -> ParsedMail:
-    """Parse headers and parts, as far as possible."""
     try:
         raw = message_from_bytes(data)
     except RecursionError:  # deeply nested parts: read only the headers
@@ -135,8 +134,6 @@ def _raw_chunks(value: object) -> str:
 
 
 class _PartBuilder:
-    """Limits the number of parts."""
-
     def __init__(self) -> None:
         self._count = 0
 

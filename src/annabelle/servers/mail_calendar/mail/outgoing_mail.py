@@ -97,7 +97,6 @@ def new_message_id(own: str, call_id: str | None, purpose: str) -> str:
 
 
 def keep_thread(mail: EmailMessage, former: MailHeaders) -> None:
-    """Keep a rewritten mail in its thread."""
     if former.references and mail["In-Reply-To"] is None:
         mail["In-Reply-To"] = former.references[-1]
         mail["References"] = " ".join(_trim_references(former.references))

@@ -42,7 +42,6 @@ _decoder = json.JSONDecoder()
 def write_document(
     about: JsonObject, profile: JsonObject, sections: Iterable[tuple[str, Iterable[JsonObject]]]
 ) -> Iterator[str]:
-    """Yield the document in pieces."""
     top = {KEY: VERSION, **about, "profile": profile}
     yield "{\n" + ",\n".join(f"{json.dumps(name)}: {_json(value)}" for name, value in top.items())
     for name, rows in sections:
@@ -61,8 +60,6 @@ def _json(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RowLocation:
-    """Position and type of a row."""
-
     model: type[AnyImportRow]
     start: int
     end: int | None = None
@@ -98,7 +95,6 @@ def find_rows(text: str) -> list[RowLocation]:
 
 
 def find_json_lines(text: str) -> list[RowLocation]:
-    """Find every row of a JSON Lines file."""
     found, at = list[RowLocation](), 0
     for line in text.split("\n"):
         if line.strip():
@@ -108,7 +104,6 @@ def find_json_lines(text: str) -> list[RowLocation]:
 
 
 def read_row(text: str, found: RowLocation) -> AnyImportRow:
-    """Parse and check the row at a location."""
     try:
         value, end = _decoder.raw_decode(text, found.start)
         if found.end is not None and text[end : found.end].strip():

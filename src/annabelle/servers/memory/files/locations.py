@@ -33,7 +33,6 @@ def folder_name(name: str) -> str:
 
 
 def export_folder(config: MemoryConfig, owner: Owner) -> Path:
-    """Folder of an owner's exports only."""
     return _user_export_folder(config, owner.user_id) / folder_name(owner.agent_id)
 
 

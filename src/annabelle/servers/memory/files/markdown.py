@@ -50,7 +50,6 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """Undo `escape`."""
     first, *rest = text.split("\n")
     lines = [first, *(_ESCAPED_SIGN.sub(r"\1\2", line) for line in rest)]
     return "\n".join(lines).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
@@ -71,7 +70,6 @@ def take_mark(text: str, line: int) -> tuple[str, RowMark | None]:
 
 
 def line_error(line: int, problem: str, hint: str | None = None) -> InvalidArguments:
-    """Error for a line of an import file."""
     return InvalidArguments(f"Line {line} can not be imported: {problem}. Nothing was imported.", hint=hint)
 
 
@@ -83,8 +81,6 @@ END = "<!-- end of {what} -->"
 
 @dataclass(slots=True)
 class OutlineItem:
-    """A bullet with its text and the bullets below it."""
-
     line: int
     lines: list[str]
     children: list[OutlineItem] = field(default_factory=list["OutlineItem"])
@@ -96,8 +92,6 @@ class OutlineItem:
 
 @dataclass(slots=True)
 class OutlineSection:
-    """A second-level heading and the bullets below it."""
-
     line: int
     title: str
     items: list[OutlineItem] = field(default_factory=list[OutlineItem])
@@ -114,7 +108,6 @@ class PageOutline:
 
 
 def format_head(what: str, **facts: object) -> str:
-    """The comment at the top of an exported page."""
     return f"<!-- annabelle {what} 1{''.join(f' {name}={value}' for name, value in facts.items())} -->"
 
 
@@ -195,7 +188,6 @@ CONVERSATIONS_KIND = "conversations"
 
 
 def write_month(month: str, turns: Iterable[StoredTurn], zone: ZoneInfo, agent: str) -> Iterator[str]:
-    """Yield the page of one month in pieces."""
     yield f"# Conversations of {month}\n\n<!-- annabelle {CONVERSATIONS_KIND} 1 -->\n"
     for turn in turns:
         mark = " (untrusted)" if turn.trust == "untrusted" else ""

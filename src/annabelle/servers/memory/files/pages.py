@@ -57,7 +57,6 @@ def fact_checksum(fact: str, category: str) -> str:
 
 
 def write_facts(through: int, at: datetime, digest: str, groups: Iterable[tuple[str, Iterable[Fact]]]) -> Iterator[str]:
-    """Yield the page of facts in pieces."""
     yield f"{_FACTS_INTRO}\n{format_head(FACTS_KIND, through=through, at=at.isoformat(), digest=digest)}\n"
     for category, facts in groups:
         yield f"\n## {category}\n\n"
@@ -145,7 +144,6 @@ def project_checksum(project: Project | ProjectEntry, primary: str | None, parti
 
 
 def write_contacts(contacts: Iterable[Contact]) -> Iterator[str]:
-    """Yield the page of contacts in pieces."""
     yield f"{_PEOPLE_INTRO.format(title='Contacts', more='')}\n{format_head(CONTACTS)}\n"
     for contact in contacts:
         fields = {"email": contact.email, "company": contact.company, "role": contact.role}
@@ -157,7 +155,6 @@ def write_contacts(contacts: Iterable[Contact]) -> Iterator[str]:
 def write_projects(
     projects: Iterable[Project], addresses: Mapping[int, str], sources: Mapping[int, list[ProjectSource]]
 ) -> Iterator[str]:
-    """Yield the page of projects in pieces."""
     yield f"{_PEOPLE_INTRO.format(title='Projects', more=_PEOPLE)}\n{format_head(PROJECTS)}\n"
     for project in projects:
         primary = addresses.get(project.primary_contact_id) if project.primary_contact_id else None
@@ -173,12 +170,10 @@ def write_projects(
 
 
 def read_contacts(page: PageOutline) -> Iterator[tuple[int, ContactEntry]]:
-    """Yield the contacts of a page with their line numbers."""
     return (_read_entry(section, ContactEntry) for section in page.sections)
 
 
 def read_projects(page: PageOutline) -> Iterator[tuple[int, ProjectEntry]]:
-    """Yield the projects of a page with their line numbers."""
     return (_read_entry(section, ProjectEntry) for section in page.sections)
 
 

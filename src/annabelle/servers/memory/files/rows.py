@@ -59,8 +59,6 @@ class ImportRow(BaseModel):
 
 
 class FactImportRow(ImportRow):
-    """A fact with its metadata."""
-
     kind: Literal["fact"] = "fact"
     id: Id | None = None
     fact: FactText
@@ -108,8 +106,6 @@ class FactListingRow(ImportRow):
 
 
 class TurnImportRow(ImportRow):
-    """A turn of a conversation."""
-
     kind: Literal["conversation"] = "conversation"
     id: Id | None = None
     session_id: Annotated[str, Field(max_length=300)]
@@ -141,8 +137,6 @@ class ProfileRow(ImportRow):
 
 
 class ProfileVersionRow(ImportRow):
-    """One version of a profile."""
-
     kind: Literal["profile_version"] = "profile_version"
     version: Annotated[int, Field(ge=1)]
     content: Json
@@ -177,8 +171,6 @@ class ContactFields(ImportRow):
 
 
 class ContactImportRow(ContactFields):
-    """A contact with its metadata."""
-
     kind: Literal["contact"] = "contact"
     id: Id
     trust: Trust = "trusted"
@@ -188,8 +180,6 @@ class ContactImportRow(ContactFields):
 
 
 class ContactEntry(ContactFields):
-    """A contact on a page."""
-
     kind: Literal["contact_entry"] = "contact_entry"
     id: Id | None = None
     check: Check | None = None
@@ -283,7 +273,6 @@ _any_row: TypeAdapter[AnyImportRow] = TypeAdapter(Annotated[AnyImportRow, Field(
 
 
 def load_row(staged: object) -> AnyImportRow:
-    """Validate a staged row."""
     return _any_row.validate_python(staged)
 
 
@@ -292,7 +281,6 @@ def dump_row(row: AnyImportRow) -> JsonObject:
 
 
 def iter_strings(value: object) -> Iterable[str]:
-    """All strings within a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -304,7 +292,6 @@ def iter_strings(value: object) -> Iterable[str]:
 
 
 def describe_problem(error: ValidationError) -> str:
-    """The first problem, with its field."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     field = ".".join(str(part) for part in first["loc"])
     if first["type"] == "missing":

@@ -34,8 +34,6 @@ T = TypeVar("T")
 
 
 class MemoryExport:
-    """One export, with the files it wrote and its row counts."""
-
     def __init__(self, connection: Connection, owner: Owner, folder: Path, zone: ZoneInfo, stop: StopSign) -> None:
         self._connection, self._owner, self._folder, self._zone, self._stop = connection, owner, folder, zone, stop
         self.files: list[Path] = []
@@ -67,7 +65,6 @@ class MemoryExport:
         self._write(self._folder / DOCUMENT, json_document.write_document(about, whole, sections))
 
     def write_pages(self, include_conversations: bool) -> None:
-        """Write the Markdown pages for people to read and edit."""
         self._write_profile()
         self._write_facts()
         self._write_people()

@@ -21,8 +21,6 @@ T = TypeVar("T")
 
 
 class FactImporter:
-    """Imports the facts of one file."""
-
     def __init__(self, context: ImportContext, turns: dict[int, int]) -> None:
         """`turns` maps conversation ids of the file to ids in this memory."""
         self._context, self._turns = context, turns

@@ -35,8 +35,6 @@ class ImportTally:
 
 @dataclass(frozen=True, slots=True)
 class ImportContext:
-    """Target memory, file and trust of one import."""
-
     connection: Connection
     owner: Owner
     name: str

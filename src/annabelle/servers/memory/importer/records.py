@@ -46,15 +46,12 @@ from annabelle.store.memory.projects import Project
 
 
 class PeopleImporter:
-    """Imports the contacts and projects of one file."""
-
     def __init__(self, context: ImportContext) -> None:
         self._context = context
         self._contacts: dict[int, int] = {}
         self._projects: dict[int, int] = {}
 
     def import_contact(self, row: ContactImportRow) -> None:
-        """Import a contact of a document."""
         context = self._context
         old = contacts.find_by_email(context.connection, context.owner, row.email)
         times: JsonObject = {"updated_at": row.updated_at}
@@ -70,7 +67,6 @@ class PeopleImporter:
             context.tally.count("contacts", "known")
 
     def import_contact_entry(self, row: ContactEntry) -> None:
-        """Import a section of the contacts page."""
         context = self._context
         old = contacts.find_contact(context.connection, context.owner, row.id) if row.id else None
         if old is None or contact_checksum(old) != row.check:
@@ -124,7 +120,6 @@ class PeopleImporter:
             context.tally.count("projects", "known")
 
     def import_project_entry(self, row: ProjectEntry) -> None:
-        """Import a section of the projects page."""
         context = self._context
         old = projects.find_project(context.connection, context.owner, row.id) if row.id else None
         if old is None or self._checksum(old) != row.check:
@@ -174,7 +169,6 @@ class PeopleImporter:
         return found.id
 
     def import_source(self, row: SourceImportRow) -> None:
-        """Import a source of a project in the document."""
         context, project = self._context, self._projects.get(row.project_id)
         if project is None:
             return
@@ -196,8 +190,6 @@ def _project_values(row: ProjectFields | Project) -> JsonObject:
 
 
 class ProfileImporter:
-    """Imports the profile of one file."""
-
     def __init__(self, context: ImportContext) -> None:
         self._context = context
         self._versions: list[ProfileVersion] = []
@@ -209,7 +201,6 @@ class ProfileImporter:
         self._versions.append(ProfileVersion(row.version, content, row.reason, row.trust, origin, row.changed_at))
 
     def import_row(self, row: ProfileRow) -> None:
-        """Import the profile of a document."""
         context = self._context
         held = profiles.lock_profile(context.connection, context.owner)
         content = validate_profile(cast("JsonObject", row.content))

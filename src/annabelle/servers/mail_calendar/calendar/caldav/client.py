@@ -61,8 +61,6 @@ def format_event_query(start: datetime, end: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DavResponsePart:
-    """A resource with its URL and properties."""
-
     url: str
     found: dict[str, Element]
 
@@ -71,7 +69,6 @@ class DavResponsePart:
         return "" if element is None else (element.text or "").strip()
 
     def get_link(self, name: str) -> str | None:
-        """URL a property points to."""
         element = self.found.get(_qualified_name(name))
         href = None if element is None else element.find(f"{_DAV}href")
         return None if href is None or not href.text else join_url(self.url, href.text.strip())
@@ -192,7 +189,6 @@ class DavClient:
         self._account, self._client, self._access = account, client, access
 
     async def query(self, method: str, url: str, body: str, depth: int = 0) -> list[DavResponsePart]:
-        """Send a PROPFIND or REPORT and return the resources."""
         headers = {"Depth": str(depth), "Content-Type": "application/xml; charset=utf-8"}
         reply = await self._send(method, url, body.encode(), headers)
         if reply.status != 207:
@@ -286,7 +282,6 @@ def same_site(home: str, url: str) -> bool:
 
 
 def status_error(status: int) -> AnnabelleError:
-    """Turn an HTTP status into an Annabelle error with a hint."""
     if status == 401:
         return Unavailable("The calendar server does not accept the user name or the password.", hint=CONNECT)
     if status == 403:

@@ -132,7 +132,6 @@ def get_text(component: ICalComponent, name: str) -> str:
 
 
 def format_value(value: object) -> str:
-    """A property's value as in a file."""
     return cast("ICalComponent", value).to_ical().decode()
 
 

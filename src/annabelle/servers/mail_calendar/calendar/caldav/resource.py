@@ -81,7 +81,6 @@ class CalendarResource:
         return self._calendar.to_ical()
 
     def expand_between(self, start: datetime, end: datetime) -> list[CalendarEvent]:
-        """Events in a period, with recurring ones expanded."""
         found = expand_recurrences(self._calendar, start.astimezone(UTC), end.astimezone(UTC))
         return [self._event(component) for component in found]
 
@@ -107,7 +106,6 @@ class CalendarResource:
         change_event(component, change, self._reader, me)
 
     def exclude(self, instance: str) -> None:
-        """Remove one occurrence from the series."""
         component = self._find_instance(instance)
         when = get_time(component, "RECURRENCE-ID")
         self._calendar.subcomponents = [part for part in self._calendar.subcomponents if _instance_of(part) != instance]
