@@ -28,10 +28,7 @@ _MOST_ANSWER_BYTES = 1_000_000
 
 
 class DriverFrames:
-    """Splits a stream into output and answers. An answer follows the mark, up to the end of its line.
-
-    The mark contains a random word that only the driver is told, so no print can contain it.
-    """
+    """Splits a stream into output and answers. An answer follows a random mark, up to the end of its line."""
 
     def __init__(self, mark: bytes, output: Callable[[bytes], None], answer: Callable[[bytes], None]) -> None:
         self._mark = mark

@@ -20,7 +20,6 @@ WORD_BITS: Final = 17
 KIND_BITS: Final = 16
 KIND_TABLE_BITS: Final = 17
 SIZE: Final = (1 << PIECE_BITS) + (1 << WORD_BITS) + (1 << KIND_BITS)
-"""Number of weights."""
 
 _FACTOR: Final = 0x9E3779B97F4A7C15 | 1
 _INVERSE: Final = pow(_FACTOR, -1, 1 << 64)

@@ -18,7 +18,7 @@ from annabelle.servers.guardian.visible_text import (
 )
 
 BUDGET: Final = 400_000
-"""Maximum of characters in one scan."""
+"""Maximum number of characters in one scan."""
 _EDGE: Final = 60_000
 _PIECE: Final = 1_200
 _MAX_KEYWORDS: Final = 120
@@ -96,7 +96,7 @@ MAX_PATH: Final = 200
 MAX_FIELDS: Final = 50_000
 MAX_HIDDEN_TEXTS: Final = 200
 MAX_JSON: Final = 2_000_000
-"""Longer texts are not parsed as JSON, because of memory. They are scanned as they are."""
+"""Longer texts are not parsed as JSON, to save memory. They are scanned as they are."""
 
 SHORTEST_HIDING: Final = 16
 """Shorter texts are too short to hide anything."""

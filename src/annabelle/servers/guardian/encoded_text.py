@@ -97,10 +97,7 @@ def _remove_spans(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 def undo_ciphers(text: str) -> Iterator[str]:
-    """Yield the text deciphered, for each cipher that yields attack words.
-
-    Of a long text only the surroundings of these words are deciphered, so that decoys cannot multiply the work.
-    """
+    """Yield deciphered text for ciphers that reveal attack words. Of long texts, only parts, to bound the work."""
     words = [(one.start(), one.group().lower()) for one in _WORD.finditer(text[:_SEARCHED])]
     for telling, undo in _CIPHERS:
         places = [place for place, word in words if word in telling]

@@ -54,8 +54,7 @@ MAX_FINDINGS: Final = 10
 MESSAGE_CONTEXTS: Final = ("message", "user message", "user input", "tool input")
 """Contexts in which people may give orders. Everywhere else an order is suspicious."""
 _MIN_WINDOWS_READ: Final = 8
-"""Minimum of windows searched for phrases, those with the highest sums and hints: half of a short text's, 1/40 of
-a long one's."""
+"""Minimum number of windows searched for phrases, those with the highest sums and hints."""
 _HINT: Final = 0.7
 _MAX_HINTS: Final = 4
 _BETWEEN: Final = "\n\n"

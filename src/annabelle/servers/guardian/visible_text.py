@@ -145,10 +145,7 @@ def _replace_tag(found: re.Match[str]) -> str:
 
 
 def find_hidden_pieces(text: str) -> list[str]:
-    """Hidden texts of more than one word, shortest first.
-
-    They are scanned in addition to the text, so their total is bounded by a part of its length.
-    """
+    """Hidden texts of more than one word, shortest first, bounded in total because they are scanned as well."""
     found = sorted((piece for piece in _pieces(text) if " " in piece.strip()), key=len)
     left, kept = max(_ALWAYS_READ, len(text) // _READ_TWICE), list[str]()
     for piece in found:

@@ -63,10 +63,7 @@ class GoogleSession:
         headers: Mapping[str, str] | None = None,
         repeatable: bool | None = None,
     ) -> JsonObject:
-        """Return the response's JSON, {} if there is none.
-
-        `repeatable` marks a POST or PATCH as idempotent. Otherwise, it is not sent again once it may have been done.
-        """
+        """Return the response's JSON or {}. `repeatable` marks a POST or PATCH as safe to send again."""
         again = method in _REPEATABLE if repeatable is None else repeatable
         renewed = False
         attempt = 0

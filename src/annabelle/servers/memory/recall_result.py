@@ -148,8 +148,7 @@ def load_turns(connection: Connection, owner: Owner, found: SearchHits) -> list[
 def load_trusted_turns(connection: Connection, owner: Owner, found: SearchHits) -> tuple[list[RecalledTurn], int]:
     """Like `load_turns`, without untrusted text, and the number of turns not shown whole.
 
-    If the hub stored the turn, its message is the user's own and only the answer is dropped. Imported turns are dropped
-    whole.
+    Turns stored by the hub keep the user's message. Imported turns are dropped whole.
     """
     rows = _load_rows(connection, owner, found)
     own = {

@@ -63,7 +63,6 @@ class BrowserPool:
             return ran
 
     async def missing(self) -> str | None:
-        """Why a browser cannot start, in one sentence, or None."""
         return describe_missing(self.config.path)
 
     async def close(self) -> None:

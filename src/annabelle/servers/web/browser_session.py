@@ -257,7 +257,7 @@ class BrowserSession:
         return clean_url(tab.page.url, self._redact)
 
     async def close(self) -> None:
-        """Close the browser. Closing the proxy ends what is left."""
+        """Close the browser, within a bounded time."""
         self.alive = False
         await self.downloads.stop()
         with contextlib.suppress(TimeoutError, async_api.Error):

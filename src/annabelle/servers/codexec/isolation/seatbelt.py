@@ -67,7 +67,7 @@ class Seatbelt:
 
 
 def profile(sandbox: SandboxSpec) -> str:
-    """Allow only to read the system, to use the sandbox's mounts and to signal its own processes."""
+    """Allow only reading the system, using the sandbox's mounts and signalling its own processes."""
     readable = [f"(subpath {_quoted(place)})" for place in _SYSTEM]
     readable += [f"(literal {_quoted(place)})" for place in _SYSTEM_FILES]
     readable += [f"(subpath {_quoted(str(mount.source))})" for mount in sandbox.mounts]

@@ -58,10 +58,7 @@ def find_free_slots(asked: Iterable[TimeSlot], busy: list[TimeSlot], shortest: t
 
 
 def daily_hours(start: datetime, end: datetime, zone: ZoneInfo, first: time, last: time) -> list[TimeSlot]:
-    """These hours of every day, in wall clock time.
-
-    If `last` is before `first`, it is on the next day. Equal hours mean the whole day.
-    """
+    """These hours of every day in wall clock time. `last` may be on the next day; equal hours mean all day."""
     if first == last:
         return [TimeSlot(start.astimezone(UTC), end.astimezone(UTC))]
     slots: list[TimeSlot] = []

@@ -97,16 +97,13 @@ def set_long_timeout(client: ImapClient) -> None:
 
 
 def encode_search(criteria: Criteria) -> list[bytes]:
-    """Encode search criteria. Text is sent as a literal, so that it cannot be taken for a keyword.
-
-    A group ends with ALL, because a literal cannot be followed by a parenthesis.
-    """
+    """Encode search criteria. Text is sent as a literal, so that it cannot be taken for a keyword."""
     words: list[bytes] = []
     for one in criteria:
         if isinstance(one, SearchText):
             words.append(cast("bytes", literal(one.value.encode("utf-8", "replace"))))
         elif isinstance(one, list):
-            inside = [*encode_search(one), b"ALL)"]
+            inside = [*encode_search(one), b"ALL)"]  # a literal cannot be followed by a parenthesis
             inside[0] = b"(" + inside[0]
             words += inside
         elif isinstance(one, date):

@@ -270,10 +270,7 @@ def move_message(client: ImapClient, place: ImapMessageId, target: str) -> ImapM
 
 
 def delete_messages(client: ImapClient, uids: list[int]) -> None:
-    """Delete mails of the selected folder.
-
-    Without UIDPLUS they are only marked, because EXPUNGE would also delete what other programs have marked.
-    """
+    """Delete mails of the selected folder. Without UIDPLUS, only mark them: EXPUNGE would delete other marked mails."""
     client.add_flags(uids, [b"\\Deleted"])
     if client.has_capability("UIDPLUS"):
         client.uid_expunge(uids)

@@ -94,7 +94,7 @@ def save_draft(client: ImapClient, message_id: str, data: bytes) -> MailDraft:
 
 
 def find_draft(client: ImapClient, given: str) -> ImapMessageId:
-    """Also selects its folder."""
+    """Find a draft and select its folder."""
     wanted = parse_draft_id(given)
     folder = ImapFolders.load(client).special(DRAFT)
     if folder is not None:
@@ -137,7 +137,6 @@ class SmtpReceipt:
 
     taken: bool = False
     refused: list[str] = field(default_factory=list[str])
-    """Addresses the server refused."""
 
 
 async def deliver_mail(

@@ -44,10 +44,7 @@ class ImportContent:
 def read_import(
     files: list[tuple[str, bytes]], trust: Trust, prune: bool, stop: StopSign, last: ImportContent | None = None
 ) -> ImportContent:
-    """Read files and check every row. The first problem refuses all, with its line.
-
-    Returns `last` if it was made from the same files.
-    """
+    """Read files and check every row; the first problem refuses all. Returns `last` if its files were the same."""
     digest = hashlib.sha256(repr((trust, prune)).encode())
     for name, data in files:
         digest.update(f"\n{name} {len(data)}\n".encode())

@@ -1,4 +1,4 @@
-"""Writes a consistent snapshot of an owner's memory to files. Imported with the database."""
+"""Writes a consistent snapshot of an owner's memory to files. Imported on first use, with the database."""
 
 from __future__ import annotations
 

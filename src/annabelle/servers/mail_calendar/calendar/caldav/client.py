@@ -264,10 +264,7 @@ class DavClient:
 
 
 def same_site(home: str, url: str) -> bool:
-    """Whether a password for one URL may be sent to another: same host, or a sibling host over TLS.
-
-    Large providers keep each user's calendars on a numbered host.
-    """
+    """Whether a password may be sent to another URL: same host, or over TLS a sibling, as large providers use."""
     try:
         old, new = urllib.parse.urlsplit(home), urllib.parse.urlsplit(url)
         old_port, new_port = old.port, new.port
