@@ -1,1 +1,1 @@
-"""Runs code that nobody vouches for: Python, Node and Bash, each run in a cell of its own."""
+"""Runs untrusted Python, Node and Bash code in a sandbox."""

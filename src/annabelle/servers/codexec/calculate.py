@@ -36,8 +36,6 @@ class CalculationResult(Result):
 
 
 class CalculateTool:
-    """calculate."""
-
     def __init__(self) -> None:
         self._pool: monty.AsyncMonty | None = None
         self._lock = asyncio.Lock()
@@ -63,7 +61,7 @@ class CalculateTool:
             raise _to_error(error) from error
         except (monty.MontyError, TimeoutError) as error:
             raise RetryByModel("The calculation was stopped: it needs too much.", hint="Make it smaller.") from error
-        except (ValueError, RecursionError) as error:  # too many digits, or too many lists within lists
+        except (ValueError, RecursionError) as error:  # too many digits, or nested too deeply
             raise TooLarge("The result is too long to be shown.", hint="Ask for a part of it.") from error
         kind = None if value is None else type(value).__name__
         return CalculationResult(value=shown, type=kind, printed=shorten_middle(printed.output, _SHOWN_CHARS))
@@ -74,7 +72,7 @@ class CalculateTool:
             await pool.__aexit__(None, None, None)
 
     async def _ready(self) -> monty.AsyncMonty:
-        """The interpreter's process starts with the first calculation and stays."""
+        """Start the interpreter process at the first calculation and keep it."""
         async with self._lock:
             if self._pool is None:
                 pool = monty.AsyncMonty(max_processes=2, checkout_timeout=_SECONDS * 3, request_timeout=_SECONDS * 2)

@@ -1,4 +1,4 @@
-"""Runs code in the sandbox: working folders, limits, and what the code may see."""
+"""Runs code in the sandbox: working folders, limits and mounts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from annabelle.servers.kit.overflow import Overflow
 
 @dataclass(frozen=True, slots=True)
 class WorkFolder:
-    """The folder code works in. `shown` is how the caller named it; None for a private one."""
+    """Working folder of the code. `shown` is the caller's name for it, None for a private folder."""
 
     run: RunFolder
     folder: Path
@@ -53,7 +53,7 @@ class WorkFolder:
 
     @property
     def mount(self) -> Mount:
-        """A folder of the workspace is seen at its own place, so that paths in it mean the same inside and outside."""
+        """Workspace folders keep their own path, so that paths mean the same inside and outside."""
         return Mount(self.folder, WORK if self.shown is None else str(self.folder), writable=True)
 
     def disk_quota(self, most_bytes: int) -> DiskQuota | None:
@@ -69,13 +69,13 @@ class WorkFolder:
 
 
 class FolderClaims:
-    """The folders in use, by their real paths."""
+    """Folders in use, by their real paths."""
 
     def __init__(self) -> None:
         self._held: Counter[Path] = Counter()
 
     def claim(self, folder: Path) -> None:
-        """Use a folder; Conflict when running code could change the way to it, or it the way of others."""
+        """Claim a folder. Raises Conflict if code runs above or below it and could replace it by a link."""
         if any(held in folder.parents or folder in held.parents for held in self._held):
             raise Conflict(
                 "Code is running in a folder above or below this one.",
@@ -95,13 +95,11 @@ _END_SECONDS = 10.0
 
 
 def current_owner() -> str:
-    """Whom packages and sessions belong to: the agent that calls, or the people who call themselves."""
+    """Owner of packages and sessions: the calling agent, or people who call directly."""
     return current_call().agent_id or "people"
 
 
 class CodeRunner:
-    """Puts cells together and runs them."""
-
     def __init__(self, config: CodeConfig, isolation: IsolationSelector | None = None) -> None:
         self.config = config
         self.isolation = isolation or IsolationSelector(config)
@@ -124,7 +122,7 @@ class CodeRunner:
 
     @asynccontextmanager
     async def work_folder(self, working_dir: str | None) -> AsyncGenerator[WorkFolder]:
-        """A place to work, gone afterwards if it is private; also when the call is cancelled."""
+        """Yield a work folder. A private one is removed afterwards, also on cancellation."""
         work_folder = await self.acquire_work_folder(working_dir)
         try:
             yield work_folder
@@ -132,7 +130,6 @@ class CodeRunner:
             await self.release_work_folder(work_folder)
 
     async def acquire_work_folder(self, working_dir: str | None) -> WorkFolder:
-        """A place to work until `leave_bench`."""
         backend = await self.isolation.layer()
         named = None if working_dir is None else await self._resolve_folder(working_dir)
         if named is not None:
@@ -140,9 +137,7 @@ class CodeRunner:
         run: RunFolder | None = None
         try:
             if working_dir is not None:
-                await self._resolve_folder(
-                    working_dir
-                )  # code that ended just before it was claimed may have left a link there
+                await self._resolve_folder(working_dir)  # code that ended before the claim may have left a link
             run = await in_thread(lambda stop: self.folders.new_run())
             work_folder = WorkFolder(run, named or run.work_folder, working_dir)
             await in_thread(lambda stop: self._prepare(backend, work_folder))
@@ -177,7 +172,7 @@ class CodeRunner:
         args: Sequence[str] = (),
         packages: Path | None = None,
     ) -> RunReport:
-        """One run, and what came of it. `packages` are those of a script, beside the agent's own."""
+        """Run code once. `packages` are a script's own, in addition to the agent's."""
         backend = await self.isolation.layer()
         program = InterpreterFinder(backend).interpreter(language)
         start = start_for_code(language, code, self.config.limits.memory_mb)
@@ -203,12 +198,12 @@ class CodeRunner:
         args: Sequence[str] = (),
         extra: tuple[Mount, ...] = (),
     ) -> SandboxSpec:
-        """A program on some code. It sees the code, its place, the agent's packages, and no more."""
+        """Build a sandbox that sees only the code, its work folder and the packages."""
         agent = await in_thread(lambda stop: self._write_code(work_folder.run, start))
         code = Mount(work_folder.run.code_folder, CODE)
         packages = (*extra, Mount(agent, "/packages/agent"))
         modules = next((mount.source for mount in packages if _node_modules(mount.source).is_dir()), None)
-        beside = () if modules is None else (Mount(_node_modules(modules), "/node_modules"),)  # where import looks
+        beside = () if modules is None else (Mount(_node_modules(modules), "/node_modules"),)  # where `import` looks
         return SandboxSpec(
             name=f"annabelle-{work_folder.run.root.name}",
             argv=(*program.argv, *start.argv(backend.place(code)), *args),
@@ -226,10 +221,10 @@ class CodeRunner:
 
 
 def build_environment(backend: SandboxBackend, folder: Mount, packages: Sequence[Mount] = ()) -> dict[str, str]:
-    """All that code finds in its environment. Nothing of the server's own is handed on."""
+    """Environment of the code. Contains nothing of the server's own."""
     work = backend.place(folder)
     places = [backend.place(mount) for mount in packages]
-    own = work != folder.target  # paths are those of the machine: /tmp is not private here
+    own = work != folder.target  # host paths: /tmp is not private here
     return {
         "PATH": _PATH,
         "HOME": work if own else SANDBOX_HOME,

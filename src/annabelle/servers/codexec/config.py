@@ -1,4 +1,4 @@
-"""What the code server is told by its environment."""
+"""Configuration of the code server."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from annabelle.servers.kit import own_settings
 from annabelle.servers.kit.files.config import FilesConfig
 
 MOST_SHOWN_CHARS = 200_000
-"""A result has to stay a result: more than this of one stream is never shown, whatever the settings say."""
+"""Upper bound for one stream, whatever the settings say."""
 
 IsolationChoice = Literal["auto", "bubblewrap", "seatbelt", "container"]
 
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """What one run, or one session, may use."""
-
     default_seconds: float = 30.0
     max_seconds: float = 300.0
     output_chars: int = 10_000
@@ -32,13 +30,13 @@ class RunLimits:
 
     @property
     def disk_bytes(self) -> int:
-        """All files of a private folder together."""
+        """Limit for all files of a private folder together."""
         return self.file_bytes * 10
 
 
 @dataclass(frozen=True, slots=True)
 class PackageLimits:
-    """What installed packages may take on the disk: those of one agent, script or session, and all together."""
+    """Disk limits for installed packages: per agent, script or session, and in total."""
 
     mb: int = 2_048
     total_mb: int = 8_192
@@ -54,8 +52,6 @@ class PackageLimits:
 
 @dataclass(frozen=True, slots=True)
 class CodeConfig:
-    """How code is kept apart, what it may use, and where the server keeps its own things."""
-
     files: FilesConfig
     limits: RunLimits = RunLimits()
     packages: PackageLimits = PackageLimits()

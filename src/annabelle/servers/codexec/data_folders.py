@@ -16,7 +16,7 @@ from annabelle.core.errors import StorageTrouble
 
 
 class ServerLock:
-    """The word this server's folders begin with, and a lock on it for as long as the process lives."""
+    """Random prefix of this server's folders, with a file lock held while the process lives."""
 
     def __init__(self, locks: Path) -> None:
         self._locks = locks
@@ -24,14 +24,13 @@ class ServerLock:
         self.prefix = secrets.token_hex(4)
 
     def acquire(self) -> None:
-        """Say that this server runs."""
         self._locks.mkdir(parents=True, exist_ok=True)
         while self._held is None:
             held = os.open(self._locks / self.prefix, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             fcntl.flock(held, fcntl.LOCK_EX)
             if os.fstat(held).st_nlink:
                 self._held = held
-            else:  # another server took it for a forgotten one before it was locked
+            else:  # another server removed it as stale before it was locked
                 os.close(held)
 
     def release(self) -> None:
@@ -41,7 +40,7 @@ class ServerLock:
             os.close(held)
 
     def forget_ended(self) -> set[str]:
-        """The words of servers that run, this one's included; those of the others are forgotten."""
+        """Return the prefixes of running servers, and remove the lock files of the others."""
         running: set[str] = set()
         for file in self._locks.iterdir():
             if file.name == self.prefix or not _is_free(file):
@@ -70,7 +69,7 @@ _UNFIT = re.compile(r"[^a-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """A private place: the code goes into one folder, what it makes into another."""
+    """Private folder of a run, with subfolders for code, work and packages."""
 
     root: Path
 
@@ -87,15 +86,15 @@ class RunFolder:
         return self.root / "packages"
 
     def write_code(self, name: str, text: str) -> None:
-        """A file of the code, readable by whoever runs it and writable by nobody inside."""
+        """Write a code file that is readable but not writable inside the sandbox."""
         file = self.code_folder / name
         file.write_bytes(text.encode())
         file.chmod(0o644)
 
     def remove(self) -> None:
-        """Best effort: what can not be removed now is removed by the next sweep."""
+        """Best effort: the next sweep removes the rest."""
         shutil.rmtree(self.root, ignore_errors=True)
-        if self.root.exists():  # code may leave folders nobody can enter
+        if self.root.exists():  # code may leave folders without permissions
             for place, _, _ in os.walk(self.root):
                 with contextlib.suppress(OSError):
                     for name in os.listdir(place):
@@ -114,7 +113,7 @@ class CodeFolders:
         self._swept = False
 
     def new_run(self) -> RunFolder:
-        """A fresh private folder; the first one also clears away what a crash has left."""
+        """Create a private folder. The first call also removes what a crash has left."""
         try:
             self._sweep()
             folder = RunFolder(self._root / "runs" / f"{self._server_lock.prefix}-{secrets.token_hex(8)}")
@@ -129,35 +128,35 @@ class CodeFolders:
         return folder
 
     def environments(self) -> list[Path]:
-        """Every folder that has packages: of agents, of scripts, and of sessions that run."""
+        """All folders with packages: of agents, scripts and running sessions."""
         self._sweep()
         sessions = (run / "packages" for run in _list_folder(self._root / "runs"))
         return [*_list_folder(self._root / "packages"), *sessions]
 
     def is_lasting(self, environment: Path) -> bool:
-        """Whether it stays until somebody deletes it; that of a session goes with the session."""
+        """Whether it stays until it is deleted. A session's environment is removed with the session."""
         return environment.parent == self._root / "packages"
 
     def agent_packages(self, agent: str) -> Path:
         return self._make_environment(self._root / "packages" / f"agent-{_file_name(agent)}")
 
     def script_packages(self, name: str, language: str, packages: list[str]) -> Path:
-        """Packages of a script; another list of packages is another folder."""
+        """Packages of a script. Each list of packages has its own folder."""
         listed = hashlib.sha256("\n".join([language, *sorted(packages)]).encode()).hexdigest()[:12]
         return self._make_environment(self._root / "packages" / f"script-{_file_name(name)}-{listed}")
 
     def forget_script(self, name: str, but: Path | None = None) -> None:
-        """Remove the packages it had; `but` those of its present list."""
+        """Remove the packages of a script, except the folder `but`."""
         for folder in (self._root / "packages").glob(f"script-{_file_name(name)}-*"):
             if folder != but:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
-        """What is left from now on may be cleared away by the next server."""
+        """Release the lock, so that the next server may remove what is left."""
         self._server_lock.release()
 
     def _make_environment(self, folder: Path) -> Path:
-        """Open to whoever runs code, also where this process keeps its own files to itself."""
+        """Make it readable for every user, whatever this process's umask is."""
         for language in ("python", "node"):
             place = folder / language
             place.mkdir(parents=True, exist_ok=True)
@@ -166,7 +165,7 @@ class CodeFolders:
         return folder
 
     def _sweep(self) -> None:
-        """Once: clear away what servers have left that ended without closing their sessions."""
+        """Once: remove the folders of servers that have ended without closing their sessions."""
         if self._swept:
             return
         self._server_lock.acquire()
@@ -182,5 +181,5 @@ def _list_folder(folder: Path) -> list[Path]:
 
 
 def _file_name(name: str) -> str:
-    """A readable beginning, and enough of a hash that no two names meet."""
+    """A readable prefix with a hash that makes it unique."""
     return f"{_UNFIT.sub('-', name.lower())[:30]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"

@@ -1,4 +1,4 @@
-"""The tool that runs a piece of code once."""
+"""The execute_code tool."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ WorkingDir = Annotated[
 
 
 class ExecuteTool:
-    """execute_code."""
-
     def __init__(self, runner: CodeRunner) -> None:
         self._runner = runner
 

@@ -1,4 +1,4 @@
-"""Runs one sandboxed program to its end within its limits, and reports its output and the files it made."""
+"""Runs a sandboxed program within its limits, and reports its output and the files it made."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TAIL_BYTES = 400_000
 
 
 class OutputBuffer:
-    """Takes any amount of bytes and holds at most a megabyte of them."""
+    """Keeps the beginning and the end of a stream, at most a megabyte."""
 
     def __init__(self, head_bytes: int = HEAD_BYTES, tail_bytes: int = TAIL_BYTES) -> None:
         self._head = bytearray()
@@ -57,7 +57,7 @@ class OutputBuffer:
             self._tail_size -= len(self._tail.popleft())
 
     def decode(self) -> str:
-        """What was kept, as text; what was not is counted in between."""
+        """Return the kept text, with a note of how many bytes were left out."""
         tail = b"".join(self._tail)[-self._tail_bytes :]
         left_out = self.total - len(self._head) - len(tail)
         if left_out <= 0:
@@ -66,7 +66,7 @@ class OutputBuffer:
 
 
 def shorten_middle(text: str, limit: int) -> str:
-    """The beginning and the end of a long text, where the result and the error of a program usually are."""
+    """Keep the beginning and the end, where a program's result and error usually are."""
     if len(text) <= limit:
         return text
     head = limit * 3 // 5
@@ -78,7 +78,7 @@ def _decode(data: bytes) -> str:
 
 
 MOST_OUTPUT_BYTES = 20_000_000
-"""Past this a program is ended: nobody reads it, and it costs time to throw away."""
+"""A program that writes more is ended."""
 
 _CHUNK = 1 << 16
 _DRAIN_SECONDS = 5.0
@@ -86,7 +86,7 @@ _DRAIN_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What came of a run. `exit_code` is None when it did not end by itself, and `killed` says why."""
+    """Outcome of a run. `exit_code` is None if the program was ended; `killed` says why."""
 
     exit_code: int | None
     stdout: str
@@ -102,7 +102,7 @@ class RunOutcome:
 async def run_sandbox(
     backend: SandboxBackend, sandbox: SandboxSpec, seconds: float, disk: DiskQuota | None = None
 ) -> RunOutcome:
-    """Run it to its end. Cancelled or not, nothing of it is left afterwards."""
+    """Run a program to its end. No process is left afterwards, even on cancellation."""
     started = time.monotonic()
     process = await SandboxedProcess.start(backend, sandbox)
     out, err = OutputBuffer(), OutputBuffer()
@@ -149,13 +149,12 @@ async def _wait_until_over(
 
 
 async def _record_stream(stream: asyncio.StreamReader, buffer: OutputBuffer) -> None:
-    """To the very end, whatever it costs: the end of a process is not noticed while its pipes are full."""
+    """Read to the end: a process with full pipes does not end."""
     while chunk := await stream.read(_CHUNK):
         buffer.feed(chunk)
 
 
 async def _finish_readers(readers: Sequence[asyncio.Future[None]]) -> None:
-    """What was written before the end is still in the pipes."""
     _, late = await asyncio.wait(readers, timeout=_DRAIN_SECONDS)
     for reader in late:
         reader.cancel()
@@ -169,19 +168,19 @@ _MOST_BYTES = 52_428_800
 _UNSEEN = ("__pycache__", "node_modules", ".cache", ".npm")
 
 FolderSnapshot = Mapping[str, tuple[int, int]]
-"""Path below the folder → when it was last changed, and its size."""
+"""Path below the folder → modification time and size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Artifacts:
-    """Paths as the model can use them, and how many more there were or could not be kept."""
+    """Workspace paths of the files, and how many more were not listed or kept."""
 
     paths: tuple[str, ...] = ()
     left_out: int = 0
 
 
 async def snapshot_folder(folder: Path) -> FolderSnapshot:
-    """What is in a folder now, within bounds; a folder with more than that is not compared at all."""
+    """Snapshot of a folder, up to a bound. A larger folder is not compared at all."""
 
     def scan_files(stop: StopSign) -> FolderSnapshot:
         seen: dict[str, tuple[int, int]] = {}
@@ -195,14 +194,14 @@ async def snapshot_folder(folder: Path) -> FolderSnapshot:
 
 
 async def list_changed(folder: Path, before: FolderSnapshot, shown: str) -> Artifacts:
-    """New and changed files of a folder in the workspace, named as the caller names the folder."""
+    """List new and changed files of a workspace folder, with the caller's name for the folder."""
     new = _changed_paths(before, await snapshot_folder(folder))
     prefix = "" if shown in ("", ".") else f"{shown.rstrip('/')}/"
     return Artifacts(tuple(f"{prefix}{path}" for path in new[:MOST_LISTED]), max(0, len(new) - MOST_LISTED))
 
 
 async def copy_changed(folder: Path, before: FolderSnapshot, workspace: Workspace) -> Artifacts:
-    """New and changed files of a private folder, copied to the workspace. What may not be made there is left out."""
+    """Copy new and changed files of a private folder to the workspace. Skips what may not be written there."""
     new = _changed_paths(before, await snapshot_folder(folder))
     if not new:
         return Artifacts()
@@ -227,7 +226,7 @@ def _changed_paths(before: FolderSnapshot, after: FolderSnapshot) -> list[str]:
 
 
 def _iter_files(folder: Path, stop: StopSign) -> Iterator[tuple[str, os.stat_result, str, int]]:
-    """Regular files only, by descriptors: code that still runs may exchange a folder for a link at any moment."""
+    """Iterate over regular files by descriptor: running code may replace a folder by a link at any moment."""
     with contextlib.suppress(OSError):
         for place, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
             stop.check()
@@ -236,7 +235,7 @@ def _iter_files(folder: Path, stop: StopSign) -> Iterator[tuple[str, os.stat_res
                 with contextlib.suppress(OSError, UnicodeEncodeError):
                     status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
                     path = os.path.relpath(os.path.join(place, name), folder)
-                    path.encode()  # a name that is no text can not be spoken of
+                    path.encode()  # skip names that are not valid text
                     if stat.S_ISREG(status.st_mode):
                         yield path, status, name, descriptor
 
@@ -293,7 +292,7 @@ class RunReport(Result):
 
 
 async def build_report(outcome: RunOutcome, artifacts: Artifacts, overflow: Overflow, limit: int) -> RunReport:
-    """The outcome with its output cut to `limit` characters for each stream; the whole goes to a file."""
+    """Cut each stream to `limit` characters and write the whole output to a file."""
     rest: list[str] = []
     shown: list[str] = []
     for name, text in (("stdout", outcome.stdout), ("stderr", outcome.stderr)):

@@ -24,8 +24,6 @@ _IMAGE = {"python": "python3", "node": "node", "bash": "bash"}
 
 
 class InterpreterFinder:
-    """What runs each language, for one layer."""
-
     def __init__(self, backend: SandboxBackend) -> None:
         self._backend = backend
 
@@ -41,8 +39,7 @@ class InterpreterFinder:
         return SandboxProgram((str(found),), _needed_mounts(found))
 
     def pip(self) -> SandboxProgram:
-        """pip for the chosen interpreter. Debian's Python may come without one; then the one every Python carries for
-        new environments is run as it is, from its wheel."""
+        """pip for the chosen interpreter. Debian's Python may lack it; then the wheel bundled with ensurepip is run."""
         python = self.interpreter("python")
         ready = not self._backend.programs_of_host or _has_pip(Path(python.argv[0]).parent.parent)
         wheel = None if ready else _bundled_pip()
@@ -62,8 +59,7 @@ class InterpreterFinder:
         return SandboxProgram((*node.argv, str(script)), (*node.mounts, *_mount_unless_system(script.parent.parent)))
 
     def _python(self) -> SandboxProgram:
-        """The system's Python where there is one: it holds nothing private. Else the one Annabelle runs on, without
-        her packages."""
+        """The system's Python, which holds nothing private; otherwise Annabelle's own without its packages."""
         if _SYSTEM_PYTHON.exists():
             return SandboxProgram((str(_SYSTEM_PYTHON),))
         prefix = Path(sys.base_prefix).resolve()
@@ -77,7 +73,7 @@ def _find_command(name: str) -> Path | None:
 
 
 def _find_binary(name: str) -> Path | None:
-    """The program itself; a script of a version manager only starts what lies elsewhere, and would fail in a cell."""
+    """The program itself. A version manager's script starts a program elsewhere and would fail in a sandbox."""
     places: Sequence[Path | None] = (_find_command(name), *(Path(place) / name for place in _MORE_PLACES))
     for place in places:
         if place is None or not place.exists():
@@ -89,7 +85,7 @@ def _find_binary(name: str) -> Path | None:
 
 
 def _needed_mounts(program: Path) -> tuple[Mount, ...]:
-    """An install of its own (…/bin/node beside …/lib/node_modules) is shown whole; a lone program alone."""
+    """Mount a separate install (…/bin/node with …/lib/node_modules) whole, otherwise the program alone."""
     prefix = program.parent.parent
     own = program.parent.name == "bin" and (prefix / "lib" / "node_modules").is_dir()
     whole = own and not Path.home().is_relative_to(prefix)
@@ -122,7 +118,7 @@ _NODE_HEAP_SHARE = 0.75
 
 @dataclass(frozen=True, slots=True)
 class ProgramStart:
-    """The files that make up the code, and the arguments of the interpreter; `{code}` is the folder they are in."""
+    """Code files, and interpreter arguments in which `{code}` is their folder."""
 
     files: dict[str, str]
     arguments: tuple[str, ...]
@@ -132,7 +128,6 @@ class ProgramStart:
 
 
 def start_for_code(language: Language, code: str, memory_mb: int) -> ProgramStart:
-    """One run of a piece of code."""
     if language == "python":
         return ProgramStart({"main.py": code}, (*_PYTHON, "{code}/main.py"))
     if language == "node":
@@ -143,7 +138,6 @@ def start_for_code(language: Language, code: str, memory_mb: int) -> ProgramStar
 
 
 def start_for_session(language: SessionLanguage, memory_mb: int) -> ProgramStart:
-    """An interpreter that waits for pieces of code."""
     if language == "python":
         return ProgramStart({"session.py": _load_driver("session.py")}, (*_PYTHON, "{code}/session.py"))
     return ProgramStart({"session.cjs": _load_driver("session.cjs")}, (*_node(memory_mb), "{code}/session.cjs"))

@@ -1,4 +1,4 @@
-"""The tool that installs packages: in a sandbox with network access, within the disk quota."""
+"""The install_package tool: installs in a sandbox with network access, within a disk quota."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _MB = 1_048_576
 
 @dataclass(frozen=True, slots=True)
 class PackageQuota:
-    """Says how much there is left, and what to do when there is nothing. Its methods block; call them in a thread."""
+    """Measures packages against their disk limits. Its methods block; call them in a thread."""
 
     folders: CodeFolders
     limits: PackageLimits
 
     def remaining_quota(self, target: Path) -> DiskQuota:
-        """What an environment may grow to now; raises when there is no room at all."""
+        """What an environment may grow to now. Raises if it is full."""
         own, total = self._used(target)
         if own >= self.limits.bytes:
             raise self._one_full(f"The packages here take {_format_mb(own)} already", target)
@@ -52,7 +52,7 @@ class PackageQuota:
         return own > self.limits.bytes or total > self.limits.total_bytes
 
     def refusal(self, named: str, target: Path) -> TooLarge:
-        """What is said of packages that did not fit, once they are gone again."""
+        """Error for packages that did not fit and have been removed again."""
         own, total = self._used(target)
         if self.limits.total_bytes - total < self.limits.bytes - own:
             return self._all_full(
@@ -88,17 +88,14 @@ def _format_mb(size: int) -> str:
 
 
 _LISTS = ("package.json", "package-lock.json", "node_modules/.package-lock.json")
-"""Where npm writes down what it has installed; what stands there is fetched with the next package."""
+"""Where npm records what it has installed. It fetches everything listed there with the next package."""
 _SHARED = ("__pycache__", "bin", ".bin")
-"""Folders that several packages put something into."""
+"""Folders shared by several packages."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackageSnapshot:
-    """What an environment had of a language before something was installed.
-
-    A package that was there in another version stays as it is now: the old one is gone.
-    """
+    """Packages of one language before an install. `restore` does not bring back an overwritten version."""
 
     folder: Path
     packages: frozenset[Path]
@@ -110,7 +107,6 @@ class PackageSnapshot:
         return cls(folder, frozenset(_list_packages(folder)), lists)
 
     def restore(self) -> None:
-        """Remove what is new."""
         for place in _list_packages(self.folder) - self.packages:
             if place.is_dir() and not place.is_symlink():
                 shutil.rmtree(place, ignore_errors=True)
@@ -125,7 +121,7 @@ class PackageSnapshot:
 
 
 def _list_packages(folder: Path) -> set[Path]:
-    """The places packages are at: beside each other for Python; for Node below node_modules, some in a scope."""
+    """Paths of packages: side by side for Python; for Node in node_modules, some below a scope."""
     found: set[Path] = set()
     for place in (*_list_folder(folder), *_list_folder(folder / "node_modules")):
         if place.name == "node_modules":
@@ -143,7 +139,7 @@ _SCRATCH = ".scratch"
 _END_SECONDS = 10.0
 _FILE_FACTOR = 10
 _NOTHING_FOUND = {"PYTHONPATH": "", "NODE_PATH": ""}
-"""Package managers load nothing of what they have installed before."""
+"""Package managers must not load what they have installed."""
 _SAID_CHARS = 600
 _PREFIX = re.compile(r"(ERROR:|npm error|npm ERR!)")
 _STACK = re.compile(r"\s+at |\s*A complete log|\s*[{}]")
@@ -159,7 +155,7 @@ _NPM = (
 
 
 class PackageInstaller:
-    """Installs into one folder at a time; two calls for the same folder come one after the other."""
+    """Installs packages. Calls for the same folder run one after the other."""
 
     def __init__(self, runner: CodeRunner) -> None:
         self._runner = runner
@@ -167,8 +163,7 @@ class PackageInstaller:
         self._locks: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
 
     async def install(self, language: SessionLanguage, packages: Sequence[str], target: Path) -> None:
-        """`packages` have been checked. Raises with what the package manager said when it fails, and with what to do
-        when there is no room."""
+        """Install checked packages. Raises the package manager's message if it fails, TooLarge if the quota is full."""
         backend = await self._runner.isolation.layer()
         lock = self._locks.setdefault(target, asyncio.Lock())
         async with lock:
@@ -222,7 +217,7 @@ class PackageInstaller:
         return (*npm.argv, *_NPM, "--prefix", folder, "--", *packages), npm.mounts
 
     def _sources(self) -> dict[str, str]:
-        """By environment and not by argument: an address may hold a password, and arguments can be seen by others."""
+        """Set by environment: a URL may hold a password, and arguments are visible to others."""
         config = self._runner.config
         sources = {"PIP_CONFIG_FILE": "/dev/null", "npm_config_cache": f"{SCRATCH}/npm"}
         if config.pip_index:
@@ -251,7 +246,7 @@ class PackageInstaller:
 
 
 def _extract_errors(stderr: str) -> str:
-    """The lines in which pip or npm says what is wrong, without its warnings, stacks and log files."""
+    """The lines with pip's or npm's errors, without warnings, stacks and log files."""
     lines = [_PREFIX.sub("", line) for line in stderr.splitlines() if _PREFIX.match(line)]
     telling = [line.strip() for line in lines if line.strip() and not _STACK.match(line)]
     return " ".join(telling[:4]) or stderr.strip()
@@ -269,7 +264,7 @@ MAX_CHARS = 200
 
 
 def check_package_name(language: SessionLanguage, package: str, field: str = "package") -> str:
-    """The package as it goes to the package manager; options, addresses and paths are refused."""
+    """Return the package for the package manager. Refuses options, URLs and paths."""
     wanted = package.strip()
     pattern, example = (_PYTHON, "requests==2.32.0") if language == "python" else (_NODE, "lodash@4.17.21")
     if len(wanted) > MAX_CHARS or pattern.fullmatch(wanted) is None:
@@ -294,8 +289,6 @@ class PackageInstalled(Result):
 
 
 class PackageTools:
-    """install_package."""
-
     def __init__(self, runner: CodeRunner, pool: SessionPool, installer: PackageInstaller) -> None:
         self._runner = runner
         self._pool = pool

@@ -1,4 +1,4 @@
-"""A sandboxed process: started, watched against its limits, and ended with everything it started."""
+"""A sandboxed process, watched against its limits and ended with all its children."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _END_SECONDS = 10.0
 
 
 class SandboxedProcess:
-    """One running cell. Whoever starts it kills it, also when it has ended by itself: that is what leaves nothing."""
+    """A running sandbox. The starter must call `kill`, even if the program has ended by itself."""
 
     def __init__(self, backend: SandboxBackend, sandbox: SandboxSpec, process: Process) -> None:
         self._backend = backend
@@ -35,7 +35,7 @@ class SandboxedProcess:
 
     @classmethod
     async def start(cls, backend: SandboxBackend, sandbox: SandboxSpec, *, talks: bool = False) -> SandboxedProcess:
-        """`talks` gives it a standard input to be written to; otherwise it reads the end at once."""
+        """Start it. `talks` gives it a standard input to write to; otherwise stdin is empty."""
         try:
             process = await spawn_sandbox(backend, sandbox, stdin=PIPE if talks else DEVNULL, stdout=PIPE, stderr=PIPE)
         except OSError as error:
@@ -66,7 +66,7 @@ class SandboxedProcess:
         return await self._process.wait()
 
     async def write_input(self, data: bytes) -> None:
-        """Raises OSError when the program does not listen any more."""
+        """Raises OSError if the program no longer reads."""
         stdin = self._process.stdin
         if stdin is None:
             raise StorageTrouble("This program was started without an input.")
@@ -74,7 +74,7 @@ class SandboxedProcess:
         await stdin.drain()
 
     def interrupt(self) -> bool:
-        """Ask the program to stop what it does, as Ctrl-C would. False when this layer can not."""
+        """Send SIGINT. Returns False if the backend cannot."""
         pid = None if self.ended else self._backend.interpreter(self.pid)
         if pid is None:
             return False
@@ -85,7 +85,7 @@ class SandboxedProcess:
         return True
 
     async def kill(self) -> None:
-        """End it with all it has started, and wait until it is gone; a cancelled call waits too, for a bounded time."""
+        """Kill it with all its children and wait, for a bounded time, even on cancellation."""
         with anyio.move_on_after(_END_SECONDS, shield=True) as scope:
             if not self.ended:
                 await self._stop()
@@ -116,7 +116,7 @@ _MOST_FILES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class DiskQuota:
-    """A private folder, and what all files in it may have together. A folder full of empty files is full too."""
+    """Limit for all files of a private folder: their bytes and their number."""
 
     folder: Path
     most_bytes: int
@@ -129,14 +129,12 @@ class DiskQuota:
 
 @dataclass(frozen=True, slots=True)
 class DiskUsage:
-    """What some folders take."""
-
     bytes: int
     files: int
 
 
 def measure_disk_usage(folders: Iterable[Path], most_files: int | None = None) -> DiskUsage:
-    """What all files below take together. Links are not followed; past `most_files` counting ends."""
+    """Total size of all files. Follows no links; stops counting after `most_files`."""
     total = files = 0
     waiting = [str(folder) for folder in folders]
     while waiting:
@@ -158,19 +156,17 @@ KillReason = Literal["time", "memory", "processes", "output", "disk", "closed"]
 WATCH_SECONDS = 0.15
 _DISK_EVERY_SECONDS = 1.0
 _OVERHEAD_PROCESSES = 2
-"""The layer's own processes in the tree: the one that waits and the first of the cell."""
+"""The backend's own processes in the tree: bwrap and the first process of the sandbox."""
 
 
 class LimitWatch:
-    """One cell under observation."""
-
     def __init__(self, process: SandboxedProcess, disk: DiskQuota | None) -> None:
         self._process = process
         self._disk = disk
         self._disk_at = time.monotonic()
 
     async def check(self) -> KillReason | None:
-        """Why the cell has to be ended, or None."""
+        """Return why the sandbox must be ended, or None."""
         limits = self._process.cell.limits
         used = measure_usage(self._process.pid, limits.memory_bytes)
         if used.memory_bytes > limits.memory_bytes:

@@ -22,7 +22,7 @@ _MAX_NAME_BYTES = 150
 
 
 class Script(BaseModel):
-    """What the file holds. A newer version may add fields, so unknown ones are no mistake."""
+    """Content of a script file. Unknown fields are ignored: a newer version may have added them."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -44,7 +44,7 @@ class Script(BaseModel):
 
 
 def check_script_name(name: str) -> str:
-    """A name that is a file name everywhere; how it is written, composed or decomposed, makes no difference."""
+    """Normalize and check a name, which must be a valid file name everywhere."""
     wanted = unicodedata.normalize("NFC", name).strip()
     if _NAME.fullmatch(wanted) is None or wanted.endswith(".") or len(wanted.encode()) > _MAX_NAME_BYTES:
         raise InvalidArguments(
@@ -61,14 +61,14 @@ _SUFFIX = ".json"
 
 @dataclass(frozen=True, slots=True)
 class ScriptListing:
-    """All scripts that can be read, by name, and the names of files that can not."""
+    """All readable scripts by name, and the names of damaged files."""
 
     scripts: tuple[Script, ...]
     damaged: tuple[str, ...]
 
 
 class ScriptLibrary:
-    """The folder of scripts. Names that differ in case only are the same script: not every disk tells them apart."""
+    """The folder of scripts. Names are case-insensitive, as on some disks."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -81,14 +81,14 @@ class ScriptLibrary:
         return script
 
     def get_or_none(self, name: str) -> Script | None:
-        """The script if it is there and can be read."""
+        """The script, or None if it is missing or damaged."""
         try:
             return self._read(self._file(name))
         except StorageTrouble:
             return None
 
     def read_bytes(self, name: str) -> bytes | None:
-        """What its file holds, damaged or not; None when there is none."""
+        """Content of its file, damaged or not; None if there is none."""
         try:
             return self._file(name).read_bytes()
         except FileNotFoundError:
@@ -114,14 +114,14 @@ class ScriptLibrary:
             self._write(script)
 
     def update(self, name: str, change: Callable[[Script], Script]) -> None:
-        """Rewrite a script if it is still there; two changes at once both count."""
+        """Rewrite a script if it still exists. The lock keeps concurrent changes from being lost."""
         with self._lock:
             script = self._read(self._file(name))
             if script is not None:
                 self._write(change(script))
 
     def remove(self, name: str) -> None:
-        """Take a script away, damaged or not; that it is gone already is no mistake."""
+        """Remove a script, damaged or not. A missing one is fine."""
         with self._lock:
             try:
                 self._file(name).unlink(missing_ok=True)
@@ -154,11 +154,11 @@ class ScriptLibrary:
 
 _WORD = re.compile(r"\w+")
 _WEIGHTS = (8, 5, 3, 1)
-"""For a word in the name, in a tag, in the description, in the code."""
+"""Weights of a word in the name, a tag, the description and the code."""
 
 
 def search_scripts(scripts: Iterable[Script], query: str) -> list[Script]:
-    """Scripts in which every word of the query is found somewhere, the best first."""
+    """Scripts that contain every word of the query, best first."""
     words = [word.casefold() for word in _WORD.findall(query)] or [query.strip().casefold()]
     scored = [(_score_script(script, words), script) for script in scripts]
     best_first = sorted((pair for pair in scored if pair[0]), key=lambda pair: (-pair[0], pair[1].name.casefold()))

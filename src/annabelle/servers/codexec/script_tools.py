@@ -120,12 +120,10 @@ PageToken = Annotated[str | None, Field(max_length=100, description="next_page o
 
 
 class ScriptTools:
-    """save_script, get_script, list_scripts, search_scripts and delete_script."""
-
     def __init__(self, runner: CodeRunner, library: ScriptLibrary) -> None:
         self._runner = runner
         self._library = library
-        self._writing = asyncio.Lock()  # of two changes at once the second keeps what the first has made
+        self._writing = asyncio.Lock()  # concurrent changes must not lose each other's backup
 
     @tool(read_only=False, destructive=False, idempotent=True, open_world=False)
     async def save_script(
@@ -251,8 +249,6 @@ _READY = ".ready"
 
 
 class ScriptRunTools:
-    """run_script and save_and_run_script."""
-
     def __init__(
         self, runner: CodeRunner, library: ScriptLibrary, keeping: ScriptTools, installer: PackageInstaller
     ) -> None:
@@ -300,14 +296,14 @@ class ScriptRunTools:
         return ScriptReport(**report.model_dump(), name=script.name)
 
     async def _ensure_packages(self, script: Script) -> Path | None:
-        """The script's own packages, fetched before its first run; a fetch that was broken off is begun again."""
+        """Install the script's own packages before its first run. An interrupted install is started again."""
         if not script.packages or script.language == "bash":
             return None
         language = script.language
         folders, wanted = self._runner.folders, (script.name, language, script.packages)
         folder = await in_thread(lambda stop: folders.script_packages(*wanted))
         lock = self._fetching.setdefault(folder, asyncio.Lock())
-        async with lock:  # two first runs at once: the second waits for what the first one fetches
+        async with lock:  # of two first runs at once, the second waits for the first
             if not await in_thread(lambda stop: (folder / _READY).exists()):
                 await in_thread(lambda stop: folders.forget_script(script.name, but=folder))
                 await in_thread(lambda stop: shutil.rmtree(folder / language, ignore_errors=True))

@@ -1,4 +1,4 @@
-"""Puts the code server together."""
+"""Builds the code server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INSTRUCTIONS = (
 
 
 def build(config: CodeConfig | None = None, isolation: IsolationSelector | None = None) -> ToolServer:
-    """The code server with all its tools; whether code can be kept apart is found out by the first call."""
+    """The code server with all its tools. The first call finds out whether code can be isolated."""
     runner = CodeRunner(config or CodeConfig.from_environment(), isolation)
     pool, installer = SessionPool(runner), PackageInstaller(runner)
     library = ScriptLibrary(runner.config.data / "scripts")

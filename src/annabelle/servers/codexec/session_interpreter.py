@@ -28,10 +28,7 @@ _MOST_ANSWER_BYTES = 1_000_000
 
 
 class DriverFrames:
-    """Splits a stream. An answer stands after the mark, up to the end of its line; all else is output.
-
-    The mark has a random word that the driver is told at its start, so no print can contain it by chance or by intent.
-    """
+    """Splits a stream into output and answers. An answer follows a random mark, up to the end of its line."""
 
     def __init__(self, mark: bytes, output: Callable[[bytes], None], answer: Callable[[bytes], None]) -> None:
         self._mark = mark
@@ -40,7 +37,7 @@ class DriverFrames:
         self._pending = b""
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes. A mark may be cut anywhere between two of them."""
+        """Take the next bytes. A mark may be split between two calls."""
         self._pending += data
         while self._pending:
             start = self._pending.find(self._mark)
@@ -57,7 +54,7 @@ class DriverFrames:
             self._answer(line)
 
     def close(self) -> None:
-        """The stream has ended: what looked like the beginning of a mark was none."""
+        """End of the stream: pass on what looked like the beginning of a mark."""
         self._print(len(self._pending))
 
     def _print(self, count: int) -> None:
@@ -71,7 +68,7 @@ class DriverFrames:
 
 
 def read_answer(line: bytes) -> dict[str, object]:
-    """An answer of the driver; an empty one when the code has tampered with it."""
+    """Parse an answer of the driver. Empty if the code has tampered with it."""
     try:
         answer: object = json.loads(line)
     except ValueError:
@@ -81,16 +78,16 @@ def read_answer(line: bytes) -> dict[str, object]:
 
 START_SECONDS = 30.0
 OBEY_SECONDS = 3.0
-"""How long interrupted code may take to stop before the whole session is ended."""
+"""Time for interrupted code to stop before the session is ended."""
 
 _CHUNK = 1 << 16
 _MOST_ANSWERS = 100
-"""The driver answers each piece of code once. Code that has found the driver's word can answer without end."""
+"""The driver answers once per request, but code that has found its word can send any number of answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class InterpreterReply:
-    """What came of one piece of code. `gone` means that the interpreter did not survive it."""
+    """Result of one piece of code. `gone` means that the interpreter has ended."""
 
     stdout: str
     stderr: str
@@ -103,7 +100,7 @@ class InterpreterReply:
 
 
 class SessionInterpreter:
-    """One live interpreter. Pieces of code are run one at a time: whoever comes second waits."""
+    """A live interpreter. It runs one piece of code at a time."""
 
     def __init__(self, process: SandboxedProcess, disk: DiskQuota | None) -> None:
         self._process = process
@@ -118,7 +115,6 @@ class SessionInterpreter:
 
     @classmethod
     async def start(cls, backend: SandboxBackend, sandbox: SandboxSpec, disk: DiskQuota | None) -> SessionInterpreter:
-        """Ready when it has said so; what it complained about otherwise is in the error."""
         interpreter = cls(await SandboxedProcess.start(backend, sandbox, talks=True), disk)
         try:
             interpreter._start_readers()
@@ -140,7 +136,7 @@ class SessionInterpreter:
         return not (self._gone or self._process.ended or self.killed)
 
     async def run(self, code: str, seconds: float) -> InterpreterReply:
-        """Run a piece of code. A cancelled call interrupts it; if it does not obey, the session is ended."""
+        """Run code. Cancelling interrupts it; if it does not stop, the session is ended."""
         started = time.monotonic()
         asking = asyncio.ensure_future(self._ask(code))
         try:
@@ -150,7 +146,7 @@ class SessionInterpreter:
             raise
         if answer is None:
             self._gone = True
-            await asyncio.wait(self._readers, timeout=OBEY_SECONDS)  # its last words are still in the pipes
+            await asyncio.wait(self._readers, timeout=OBEY_SECONDS)  # its last output is still in the pipes
         spent = time.monotonic() - started
         out, self._out = self._out.decode(), OutputBuffer()
         err, self._err = self._err.decode(), OutputBuffer()
@@ -167,7 +163,7 @@ class SessionInterpreter:
         )
 
     async def check_limits(self) -> None:
-        """Between calls: end it if what it left running has grown too large."""
+        """Between calls: end it if background work of the code exceeds the limits."""
         if self.alive:
             await self._end_if(await self._watch.check() or self._output_excess())
 
@@ -186,7 +182,7 @@ class SessionInterpreter:
         return await self._answer()
 
     async def _answer(self) -> dict[str, object] | None:
-        """The driver's next answer; None when the interpreter is gone."""
+        """The driver's next answer, or None if the interpreter has ended."""
         answer = await self._answers.get()
         if answer.get("end") is True:
             self._answers.put_nowait(answer)
@@ -218,8 +214,8 @@ class SessionInterpreter:
                 await call.progress(round(now - started, 1), round(deadline - started, 1), "running")
 
     async def _give_up(self, asking: asyncio.Future[dict[str, object] | None]) -> None:
-        """Nobody waits for the answer any more; it must not be taken for the answer to the next piece of code."""
-        with anyio.CancelScope(shield=True):  # each step has its bound
+        """Drop the pending answer, so that it is not taken for the answer to the next call."""
+        with anyio.CancelScope(shield=True):  # each step is bounded
             if self._process.interrupt():
                 await asyncio.wait([asking], timeout=OBEY_SECONDS)
             if not asking.done():

@@ -1,4 +1,4 @@
-"""The open interpreter sessions: started, found by their owner, closed when idle."""
+"""Open interpreter sessions, per owner, closed when idle."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _LOOK_EVERY_SECONDS = 2.0
 
 
 class SessionPool:
-    """The live sessions. Each belongs to one agent; nobody else finds it."""
+    """Live sessions. Each is visible only to the agent that started it."""
 
     def __init__(self, runner: CodeRunner) -> None:
         self._runner = runner
@@ -58,7 +58,7 @@ class SessionPool:
         self._idle_task: asyncio.Task[None] | None = None
 
     def list_own(self) -> list[CodeSession]:
-        """The caller's sessions, the one used last first."""
+        """The caller's sessions, most recently used first."""
         own = [session for session in self._sessions.values() if session.owner == current_owner()]
         return sorted(own, key=lambda session: session.used_at, reverse=True)
 
@@ -94,7 +94,7 @@ class SessionPool:
         return session
 
     async def close_session(self, session: CodeSession) -> None:
-        """Close it, whatever it does at the moment; nothing of it is left."""
+        """Close a session and remove its files, even while code runs in it."""
         if self._sessions.pop(session.id, None) is None:
             return
         try:
@@ -128,12 +128,11 @@ class SessionPool:
         return CodeSession(new_id("ses"), current_owner(), language, name, work_folder, interpreter)
 
     async def _close_idle(self) -> None:
-        """Closes what is idle or has died, for as long as there are sessions."""
         while self._sessions:
             await asyncio.sleep(min(_LOOK_EVERY_SECONDS, self._runner.config.idle_seconds))
             for session in list(self._sessions.values()):
                 if session.lock.locked():
-                    continue  # whoever runs code in it looks after it
+                    continue  # the running call checks the limits
                 await session.interpreter.check_limits()
                 if not session.interpreter.alive or session.idle_seconds > self._runner.config.idle_seconds:
                     await self.close_session(session)

@@ -74,8 +74,6 @@ class SessionReport(RunReport):
 
 
 class SessionTools:
-    """start_session, send_to_session, close_session and list_sessions."""
-
     def __init__(self, runner: CodeRunner, pool: SessionPool) -> None:
         self._runner = runner
         self._pool = pool

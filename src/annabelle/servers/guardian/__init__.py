@@ -1,1 +1,1 @@
-"""Looks at everything that enters or leaves a tool for text that tries to give orders; called by the hub alone."""
+"""Scans all tool input and output for text that tries to give orders. Only the hub calls it."""

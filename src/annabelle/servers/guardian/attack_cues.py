@@ -1,7 +1,6 @@
-"""Finds known phrases of attacks in a text. None decides alone: each is a cue for the classifier.
+"""Finds known attack phrases. None decides alone: each is a cue for the classifier.
 
-The phrases are data (language/*/guardian.toml). Closely related languages list each other's nouns, because attacks mix
-them.
+The phrases are in language/*/guardian.toml. Related languages list each other's nouns, because attacks mix them.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ FAMILIES: Final[tuple[tuple[str, ThreatType], ...]] = (
     ("no_check", "social_engineering"),
     ("filled_link", "data_exfiltration"),
 )
-"""In the order of the trained weights: a family that is added or moved requires a new training."""
+"""In the order of the trained weights: adding or moving a family requires a new training."""
 CUES: Final = tuple(name for name, _ in FAMILIES)
 _WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class CuePattern:
-    """One family. Its expression is only tried on a text that has one of the signs, or one of the words."""
+    """A family of phrases. `expression` is tried only if the text contains one of `words` or `signs`."""
 
     kind: ThreatType
     words: frozenset[str]
@@ -59,7 +58,7 @@ class CuePattern:
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """A phrase that was found: the number of its family, its kind, and where it is."""
+    """A phrase that was found, with the index of its family and its position."""
 
     family: int
     kind: ThreatType
@@ -68,7 +67,7 @@ class Cue:
 
 
 def compile_families(lexicon: Lexicon) -> tuple[CuePattern, ...]:
-    """The families in order. Texts are searched in lower case."""
+    """Compile the families in order, for lower-case text."""
     return tuple(
         CuePattern(
             kind,
@@ -81,19 +80,19 @@ def compile_families(lexicon: Lexicon) -> tuple[CuePattern, ...]:
 
 
 def _compile_phrases(phrases: tuple[str, ...]) -> re.Pattern[str]:
-    """One expression. Phrases that begin at a word boundary stand together, so that it is looked for once."""
+    """Join phrases to one expression. Those that begin at a word boundary share it, for speed."""
     bounded = [phrase.removeprefix(r"\b") for phrase in phrases if phrase.startswith(r"\b")]
     others = [phrase for phrase in phrases if not phrase.startswith(r"\b")]
     return re.compile(join_phrases([rf"\b{join_phrases(bounded)}", *others]))
 
 
-# Compiled on import, so that no scan waits for it.
+# Compiled on import, so that no scan has to wait.
 PATTERNS: Final = compile_families(load_lexicon("guardian"))
 _HINTS: Final = re.compile(load_lexicon("guardian").alternation("hints"))
 
 
 def find_cues(text: str, patterns: tuple[CuePattern, ...] = PATTERNS) -> list[Cue]:
-    """At most one of each family, the first."""
+    """Find the first match of each family."""
     low = text.lower()
     words = set(_WORD.findall(low))
     found: list[Cue] = []
@@ -106,5 +105,5 @@ def find_cues(text: str, patterns: tuple[CuePattern, ...] = PATTERNS) -> list[Cu
 
 
 def find_hints(text: str) -> list[int]:
-    """Where words stand that attacks are made of: a hint where to look, not a verdict."""
+    """Positions of words that are common in attacks, to choose windows by."""
     return [found.start() for found in _HINTS.finditer(text.lower())]

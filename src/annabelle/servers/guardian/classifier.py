@@ -1,4 +1,4 @@
-"""The classifier of the embedded scanner: hashed features of a text, one weight for each, summed over windows."""
+"""Classifier of the embedded scanner: a linear model on hashed features, summed over windows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ WORD_BITS: Final = 17
 KIND_BITS: Final = 16
 KIND_TABLE_BITS: Final = 17
 SIZE: Final = (1 << PIECE_BITS) + (1 << WORD_BITS) + (1 << KIND_BITS)
-"""How many weights there are."""
 
 _FACTOR: Final = 0x9E3779B97F4A7C15 | 1
 _INVERSE: Final = pow(_FACTOR, -1, 1 << 64)
@@ -34,7 +33,7 @@ _KIND_SALTS: Final = (np.uint64(0x3), np.uint64(0x7FEB352D), np.uint64(0x846CA68
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Buckets by position: `pieces[n][i]` begins at character i, `words[n][t]` at word t, which is at `starts[t]`."""
+    """Buckets by position: `pieces[n][i]` is at character i, `words[n][t]` at word t, which begins at `starts[t]`."""
 
     length: int
     pieces: tuple[Buckets, ...]
@@ -43,7 +42,7 @@ class Features:
 
 
 def read_features(text: str, kinds: NDArray[np.uint16]) -> Features:
-    """The features of a text; `kinds` tells for the hash of a word which kind of word it is."""
+    """Features of a text. `kinds` maps the hash of a word to its kind."""
     signs = np.frombuffer(text.lower().encode("utf-32-le", errors="replace"), dtype=np.uint32).astype(np.uint64)
     digits = (signs >= _DIGIT) & (signs <= _DIGIT + 9)
     signs[digits] = _DIGIT
@@ -62,7 +61,7 @@ def read_features(text: str, kinds: NDArray[np.uint16]) -> Features:
 
 
 def find_word_slot(word: str) -> int:
-    """Where a word stands in the table of kinds."""
+    """Index of a word in the table of kinds."""
     signs = np.frombuffer(word.lower().encode("utf-32-le"), dtype=np.uint32).astype(np.uint64)
     sums, _ = _running_sums(signs)
     return int(_mix_hashes(sums[-1:])[0] >> np.uint64(64 - KIND_TABLE_BITS))
@@ -93,7 +92,7 @@ def _piece_buckets(sums: Hashes, inverses: Hashes, size: int) -> Buckets:
 
 
 def _word_chains(hashes: Hashes, salts: tuple[np.uint64, ...], bits: int, base: int) -> tuple[Buckets, ...]:
-    """Each word alone, with the next, with the one after that, and with both."""
+    """Each word alone, with the next, with the one after it, and with both."""
     alone, pair, gap, three = salts
     second, third = hashes[1:], hashes[2:]
     turned = hashes * _MIX
@@ -108,7 +107,7 @@ def _word_chains(hashes: Hashes, salts: tuple[np.uint64, ...], bits: int, base: 
 
 
 def _word_bounds(signs: Hashes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Letters and digits in a row are a word; every sign of Chinese, Japanese and Korean is one of its own."""
+    """Bounds of words: runs of letters and digits. Each Chinese, Japanese or Korean character is a word."""
     small = signs < np.uint64(128)
     letters = (signs >= np.uint64(97)) & (signs <= np.uint64(122)) | (signs == np.uint64(_DIGIT))
     foreign = ~small & ~((signs >= np.uint64(0x2000)) & (signs < np.uint64(0x2070))) & (signs >= np.uint64(0xC0))
@@ -137,7 +136,7 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class ClassifierHead:
-    """What was learnt for one channel: weights of features and of cues, and how a sum becomes a score."""
+    """Trained parameters of one channel: weights, cue weights and score calibration."""
 
     weights: NDArray[np.float32]
     cues: NDArray[np.float32]
@@ -147,27 +146,24 @@ class ClassifierHead:
     per_doubling: float
 
     def score(self, logit: float, windows: int) -> float:
-        """0 to 1. Many windows make a high sum by chance likelier, so a long text needs more."""
+        """Score from 0 to 1. Long texts need a higher sum: with many windows, high sums occur by chance."""
         corrected = logit - self.per_doubling * doublings(windows)
         return float(1 / (1 + np.exp(-np.clip(self.slope * (corrected - self.middle), -30, 30))))
 
 
 def doublings(windows: int) -> float:
-    """How often one window doubles to give so many. Bounded: a flood of words must not drown an order."""
+    """log2 of the number of windows, bounded so that padding cannot hide an attack."""
     return float(np.log2(min(_MAX_WINDOWS, max(1, windows))))
 
 
 @dataclass(frozen=True, slots=True)
 class ClassifierModel:
-    """Everything that was learnt."""
-
     kinds: NDArray[np.uint16]
     output: ClassifierHead
     message: ClassifierHead
 
 
 def load_model() -> ClassifierModel:
-    """The weights that come with the package."""
     with (
         files("annabelle.servers.guardian").joinpath(WEIGHTS_FILE).open("rb") as file,
         np.load(file, allow_pickle=False) as stored,
@@ -176,7 +172,7 @@ def load_model() -> ClassifierModel:
 
 
 def save_model(path: str, model: ClassifierModel) -> None:
-    """Weights are rounded to a byte each: their sum over a window does not notice."""
+    """Save the model, with weights quantized to one byte."""
     stored: dict[str, NDArray[np.generic]] = {"kinds": model.kinds}
     for name, head in (("output", model.output), ("message", model.message)):
         step = float(np.abs(head.weights).max()) / 127 or 1.0
@@ -194,7 +190,7 @@ def _load_head(stored: np.lib.npyio.NpzFile, name: str) -> ClassifierHead:
 
 
 def window_sums(features: Features, head: ClassifierHead, spans: list[Window]) -> Scores:
-    """The sum of each window, without its cues."""
+    """Sum of each window, without its cues."""
     bounds = np.array(spans, dtype=np.int64)
     starts, ends = bounds[:, 0], bounds[:, 1]
     total = np.zeros(len(spans))
@@ -212,7 +208,6 @@ def window_sums(features: Features, head: ClassifierHead, spans: list[Window]) -
 
 
 def counts_within(places: list[int], spans: list[Window]) -> NDArray[np.int64]:
-    """How many of the places are in each window."""
     bounds = np.searchsorted(np.array(places, dtype=np.int64), np.array(spans, dtype=np.int64))
     return bounds[:, 1] - bounds[:, 0]
 

@@ -1,4 +1,4 @@
-"""What the guardian is told by its environment."""
+"""Configuration of the guardian."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from annabelle.llm import providers
     from annabelle.llm.providers import Endpoint
 else:
-    providers = deferred_module("annabelle.llm.providers")  # only a guarding model needs it
+    providers = deferred_module("annabelle.llm.providers")  # needed only for a guard model
 
 ModelKind = Literal["granite", "safeguard"]
 
@@ -25,7 +25,7 @@ _USUAL_MODEL: Final[dict[ModelKind, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """The model that is asked, where it is, and when: always, or only where the embedded scanner is in doubt."""
+    """Guard model to ask. With `only_in_doubt`, only if the embedded scanner is unsure."""
 
     kind: ModelKind
     endpoint: Endpoint
@@ -36,7 +36,7 @@ class ModelConfig:
 
 @dataclass(frozen=True, slots=True)
 class GuardianConfig:
-    """Who judges, and from which score on content is blocked or labelled."""
+    """Guard model, and the scores from which content is blocked or labelled."""
 
     block_score: float = 0.9
     label_score: float = 0.5

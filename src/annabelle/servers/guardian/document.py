@@ -1,6 +1,4 @@
-"""The texts of nested data as one document, shortened to a bounded size, with what fields hide, and cut into
-windows.
-"""
+"""Joins the texts of nested data to one document of bounded size, finds hidden text and cuts windows."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from annabelle.servers.guardian.visible_text import (
 )
 
 BUDGET: Final = 400_000
-"""Characters that are looked at in one scan."""
+"""Maximum number of characters in one scan."""
 _EDGE: Final = 60_000
 _PIECE: Final = 1_200
 _MAX_KEYWORDS: Final = 120
@@ -32,14 +30,14 @@ _KEYWORDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """As many texts as there were, shortened where they had to be."""
+    """The texts, shortened where necessary. `unscanned` says what is missing."""
 
     texts: list[str]
     unscanned: str | None
 
 
 def make_excerpt(texts: list[str], left_out_fields: int) -> Excerpt:
-    """The texts themselves while they fit the budget; else each gets its share of it."""
+    """Keep the texts if they fit the budget; otherwise give each a share."""
     total = sum(len(text) for text in texts)
     if total <= BUDGET:
         said = f"{left_out_fields} more fields were not looked at." if left_out_fields else None
@@ -52,7 +50,7 @@ def make_excerpt(texts: list[str], left_out_fields: int) -> Excerpt:
 
 
 def _share_of_budget(lengths: list[int], budget: int) -> int:
-    """How long a text may be so that all fit: short ones are kept whole and leave their rest to the others."""
+    """Maximum length per text so that all fit. What short texts do not use goes to the longer ones."""
     for place, length in enumerate(lengths):
         share = budget // (len(lengths) - place)
         if length > share:
@@ -62,7 +60,6 @@ def _share_of_budget(lengths: list[int], budget: int) -> int:
 
 
 def _sample_text(text: str, share: int) -> str:
-    """Parts of a long text, in their order."""
     edge = min(_EDGE, share // 3)
     spans = [(0, edge), (len(text) - edge, len(text))]
     pieces = max(1, (share - 2 * edge) // _PIECE)
@@ -99,17 +96,17 @@ MAX_PATH: Final = 200
 MAX_FIELDS: Final = 50_000
 MAX_HIDDEN_TEXTS: Final = 200
 MAX_JSON: Final = 2_000_000
-"""A longer text is not parsed as JSON: its objects would take many times its size. It is read as it stands."""
+"""Longer texts are not parsed as JSON, to save memory. They are scanned as they are."""
 
 SHORTEST_HIDING: Final = 16
-"""A shorter text hides nothing that is worth a word: no code, no comment, no attribute."""
+"""Shorter texts are too short to hide anything."""
 
 HiddenTextKind = Literal["hidden", "decoded"]
 
 
 @dataclass(frozen=True, slots=True)
 class HiddenText:
-    """A text that does not meet the eye, and the position it stands at."""
+    """A text that a reader does not see, and its position."""
 
     kind: HiddenTextKind
     position: int
@@ -118,7 +115,7 @@ class HiddenText:
 
 @dataclass(frozen=True, slots=True)
 class ScanDocument:
-    """All texts joined, and where each of them begins. `unscanned` says what is not in it."""
+    """All texts joined, with their start positions. `unscanned` says what is missing."""
 
     text: str
     starts: tuple[int, ...]
@@ -127,19 +124,17 @@ class ScanDocument:
     unscanned: str | None = None
 
     def path_at(self, position: int) -> str:
-        """The path of the text at a position of the whole."""
         place = bisect_right(self.starts, position) - 1
         return self.paths[place] if place >= 0 else "$"
 
 
 def read_document(content: object) -> ScanDocument:
-    """Every string of `content`, as a reader understands it."""
     return read_fields(collect_fields(content))
 
 
 @dataclass(frozen=True, slots=True)
 class ScanFields:
-    """Every string with its path, as it came; `left_out` counts those beyond the bound."""
+    """Every string with its path. `left_out` counts those beyond the limit."""
 
     paths: list[str]
     texts: list[str]
@@ -150,7 +145,6 @@ class ScanFields:
         return sum(len(text) for text in self.texts)
 
     def fingerprint(self) -> str:
-        """The same for the same content."""
         digest = hashlib.sha256()
         for path, text in zip(self.paths, self.texts, strict=True):
             digest.update(f"{path}\0{len(text)}\0".encode("utf-8", errors="replace"))
@@ -159,13 +153,13 @@ class ScanFields:
 
 
 def collect_fields(content: object) -> ScanFields:
-    """A text that is JSON is taken for what it holds: escapes must not hide anything."""
+    """Collect all strings. A text that is JSON is parsed, so that escapes cannot hide anything."""
     found, left_out = _walk_content(_parse_json(content))
     return ScanFields([path for path, _ in found], [text for _, text in found], left_out)
 
 
 def read_fields(fields: ScanFields) -> ScanDocument:
-    """The fields as one text, with what they hide; shortened when it is too long to be looked at in time."""
+    """Join the fields to one bounded document, with the text they hide."""
     return _join_fields(fields.paths, make_excerpt(fields.texts, fields.left_out))
 
 
@@ -228,13 +222,13 @@ def _parse_json(content: object) -> object:
 
 
 WIDTHS: Final = (200, 480)
-"""Characters of a window; one for a sentence, one for a paragraph."""
+"""Window sizes in characters, for a sentence and for a paragraph."""
 
 Window = tuple[int, int]
 
 
 def split_into_windows(start: int, length: int) -> list[Window]:
-    """The windows of a text that stands at `start`: the whole of a short one, else halves overlapping."""
+    """Windows of a text at `start`: one for a short text, otherwise half overlapping ones."""
     if length <= WIDTHS[0]:
         return [(start, start + length)]
     found: list[Window] = []

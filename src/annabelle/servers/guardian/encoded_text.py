@@ -1,4 +1,4 @@
-"""Reads what is written in another alphabet: base64, hex, rot13, percent signs, backwards, digits for letters."""
+"""Decodes text in base64, hex, rot13, percent encoding, reversed text, leetspeak and others."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ATTACK_WORDS: Final = frozenset(
         "unrestricted",
     ]
 )
-"""Words that attacks are made of; a cipher is undone where one of them comes out."""
+"""Words common in attacks. A cipher is undone if it yields one of them."""
 
 _BASE64: Final = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+={0,2}")
 _BASE32: Final = re.compile(r"(?<![A-Za-z0-9])[A-Z2-7]{24,}+={0,6}")
@@ -71,7 +71,7 @@ _FROM_MORSE: Final[dict[str, str]] = dict(zip(_MORSE_SIGNS.split(), string.ascii
 
 
 def decode_pieces(text: str) -> tuple[list[str], str]:
-    """Readable texts that were written in code, and what is left of the text without the code."""
+    """Return the readable decoded texts, and the text without the encoded parts."""
     found: list[str] = []
     spans: list[tuple[int, int]] = []
     for sign, expression, decode in _RUNS:
@@ -97,8 +97,7 @@ def _remove_spans(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 def undo_ciphers(text: str) -> Iterator[str]:
-    """The text with a cipher undone, for each cipher under which telling words come out: a short one whole, of a long
-    one what stands around these words, so that decoys can not have everything read over and over."""
+    """Yield deciphered text for ciphers that reveal attack words. Of long texts, only parts, to bound the work."""
     words = [(one.start(), one.group().lower()) for one in _WORD.finditer(text[:_SEARCHED])]
     for telling, undo in _CIPHERS:
         places = [place for place, word in words if word in telling]
@@ -120,7 +119,7 @@ def _around(text: str, places: list[int]) -> str:
 
 
 def is_readable(text: str) -> bool:
-    """Whether something is words rather than bytes that happen to be letters."""
+    """Whether a text consists of words rather than random letters."""
     if len(text) < 6:
         return False
     sample = text[:2000]
@@ -181,7 +180,7 @@ def _decode_morse(run: str) -> str | None:
 
 
 _RUNS: Final[tuple[tuple[str, re.Pattern[str], Callable[[str], str | None]], ...]] = (
-    # a sign without which there is none, how it looks, how it is read
+    # required substring, pattern, decoder
     ("", _BASE64, _decode_base64),
     ("", _BASE32, _decode_base32),
     ("", _HEX, _decode_hex),

@@ -1,6 +1,4 @@
-"""Judges a document: the embedded scanner first, then a guard model where one is configured and its answer can
-matter.
-"""
+"""Judges a document: the embedded scanner first, then a guard model if configured and its answer can matter."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A suspicious piece: what it is, how sure, where it stands in the document, and how it was read."""
+    """A suspicious piece: its kind, score, position in the document, and text."""
 
     kind: ThreatType
     score: float
@@ -49,15 +47,14 @@ class Assessment:
     findings: tuple[Finding, ...] = ()
     unscanned: str | None = None
     final: bool = True
-    """False where a judge who should have been asked did not answer: ask again next time."""
+    """False if the guard model did not answer: ask again next time."""
 
 
 MAX_FINDINGS: Final = 10
 MESSAGE_CONTEXTS: Final = ("message", "user message", "user input", "tool input")
-"""Where people give orders rightfully; everywhere else an order is suspicious."""
+"""Contexts in which people may give orders. Everywhere else an order is suspicious."""
 _MIN_WINDOWS_READ: Final = 8
-"""Windows whose phrases are read, those with the highest sums and hints: half of a short text's, a 40th of a long
-one's."""
+"""Minimum number of windows searched for phrases, those with the highest sums and hints."""
 _HINT: Final = 0.7
 _MAX_HINTS: Final = 4
 _BETWEEN: Final = "\n\n"
@@ -65,7 +62,7 @@ _BETWEEN: Final = "\n\n"
 
 @dataclass(frozen=True, slots=True)
 class _ScanPart:
-    """A text of the document, where it begins among all parts, and where in the document it belongs."""
+    """A text with its start among all parts, and its position in the document."""
 
     kind: str
     position: int
@@ -74,12 +71,10 @@ class _ScanPart:
 
 
 class EmbeddedScanner:
-    """Judges a document by what it says."""
-
     name = "embedded"
 
     def assess(self, document: ScanDocument, context: str) -> Assessment:
-        """How much the document looks like an attack. CPU only; a long one takes a second and belongs in a thread."""
+        """Assess a document. CPU-bound: run long ones in a thread."""
         parts = _split_parts(document)
         spans = [(span, part) for part in parts for span in split_into_windows(part.begin, len(part.text))]
         if not spans:
@@ -124,8 +119,8 @@ def _cue_sum(head: ClassifierHead, cues: list[Cue], kind: str) -> float:
 
 
 def _findings(score: float, span: Window, part: _ScanPart, cues: list[Cue]) -> list[Finding]:
-    """One for each phrase in a window; a window that shows no known phrase is told by its words."""
-    # Within an aside positions say nothing about the document: it stands at one place of it.
+    """One finding per phrase in a window. Without a known phrase, the window's text is the finding."""
+    # Hidden text has a single position in the document.
     place = part.position + (span[0] - part.begin if not part.kind else 0)
     if not cues:
         text = part.text[span[0] - part.begin : span[1] - part.begin]
@@ -134,7 +129,7 @@ def _findings(score: float, span: Window, part: _ScanPart, cues: list[Cue]) -> l
 
 
 def _deduplicate(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Each phrase once, though it stands in several windows; the gravest first."""
+    """Keep each phrase once, the most severe first. Windows overlap."""
     kept: dict[tuple[str, int, str], Finding] = {}
     for finding in findings:
         kept.setdefault((finding.kind, finding.position, finding.reading), finding)
@@ -144,15 +139,13 @@ def _deduplicate(findings: list[Finding]) -> tuple[Finding, ...]:
 _log = logging.getLogger(__name__)
 
 LOW_SCORE: Final = 0.2
-"""From here on something is worth a doubt."""
+"""Scores from here on are in doubt."""
 _SURE: Final = 0.99
 LONG: Final = 30_000
-"""Characters from which on a scan is done in a thread: shorter ones take less than a switch of threads may cost."""
+"""Length from which a scan runs in a thread. Shorter ones take less time than a thread switch."""
 
 
 class ContentJudges:
-    """Everyone who judges, in order."""
-
     def __init__(self, config: GuardianConfig, scanner: EmbeddedScanner) -> None:
         self._config, self._scanner = config, scanner
 
@@ -192,7 +185,7 @@ class ContentJudges:
 
     def _worth_asking(self, model: ModelConfig, first: Assessment) -> bool:
         if first.score >= self._config.block_score:
-            return False  # nothing a model says could lower it
+            return False  # no answer could lower it
         return not model.only_in_doubt or first.score >= LOW_SCORE
 
     def _combine(self, first: Assessment, answer: GuardAnswer | None) -> Assessment:
@@ -210,12 +203,12 @@ class ContentJudges:
     @cached_property
     def _asked(self) -> ModelJudge:
         assert self._config.model is not None
-        module = importlib.import_module("annabelle.servers.guardian.model_judge")  # with it the network client
+        module = importlib.import_module("annabelle.servers.guardian.model_judge")  # imports the network client
         return module.ModelJudge(self._config.model, _make_ledger())
 
 
 def _make_ledger() -> Ledger | None:
-    """The hub's books, when the hub has started this process."""
+    """The hub's ledger, if the hub has started this process."""
     url, token = os.environ.get("ANNABELLE_LEDGER_URL"), os.environ.get("ANNABELLE_LEDGER_TOKEN")
     if not url or not token:
         return None
@@ -223,7 +216,7 @@ def _make_ledger() -> Ledger | None:
 
 
 def _excerpt_for_model(document: ScanDocument, first: Assessment) -> str:
-    """A short text as it is; of a long one what surrounds the findings, and its beginning."""
+    """A short text whole; of a long one, the surroundings of the findings and the beginning."""
     asides = "\n".join(aside.text for aside in document.asides)
     if len(document.text) + len(asides) <= MAX_SHOWN_CHARS:
         return f"{document.text}\n{asides}".strip()

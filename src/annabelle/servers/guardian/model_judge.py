@@ -1,4 +1,4 @@
-"""Asks a guarding model over HTTP: Granite Guardian at Ollama or LM Studio, a safeguard model at Groq."""
+"""Asks a guard model over HTTP, such as Granite Guardian in Ollama or a safeguard model at Groq."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ PURPOSE: Final = "guardian"
 
 
 class ModelJudge:
-    """One model. What it costs is reserved before and settled after, where somebody charges for it."""
+    """A guard model. The cost of remote calls is reserved before and settled after."""
 
     def __init__(self, config: ModelConfig, ledger: Ledger | None, pause: float = 3.0) -> None:
-        """`pause`: seconds before a service that is busy is asked again."""
+        """`pause`: seconds before a busy service is asked again."""
         self._config, self._pause = config, pause
         self._ledger = None if is_loopback(config.endpoint.base_url) else ledger
         headers = {"content-type": "application/json"}
@@ -48,7 +48,7 @@ class ModelJudge:
         await self._http.aclose()
 
     async def ask(self, text: str, context: str) -> GuardAnswer | None:
-        """The model's verdict; None when its answer is not clear. Unavailable when there is none in time."""
+        """Return the model's verdict, or None if it is unclear. Raises Unavailable if there is no answer in time."""
         body = build_request(self._config, text, context)
         label = self._config.endpoint.provider.label
         try:
@@ -112,7 +112,7 @@ class ModelJudge:
         return call
 
     async def _settle(self, call: Reserve | None, answer: JsonObject, began: float) -> None:
-        """What is not settled counts as what was reserved, so a ledger that is away now loses nothing."""
+        """Settle the cost. Without it the reserved amount counts, so an unavailable ledger loses nothing."""
         if call is None or self._ledger is None:
             return
         record = ModelCall.from_reservation(call, _read_usage(answer, call), time.perf_counter() - began)

@@ -1,4 +1,4 @@
-"""The two tools of the guardian."""
+"""The guardian's tools."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ Content = str | dict[str, object] | list[object]
 
 
 class ScanTools:
-    """Scanning, and what was scanned lately."""
-
     def __init__(self, judges: ContentJudges, config: GuardianConfig) -> None:
         self._judges, self._config = judges, config
         self._recent, self._remembered = RecentScans(), VerdictCache()
@@ -76,7 +74,7 @@ class ScanTools:
             assessment = await self._judges.judge(document, context)
         except AnnabelleError:
             raise
-        except Exception:  # noqa: BLE001  an edge: whatever a hostile text breaks, it is not let through
+        except Exception:  # noqa: BLE001  content that breaks the scanner must not pass
             _log.exception("a scan failed")
             return failed_verdict(self._judges.name)
         verdict = make_verdict(document, assessment, self._config, self._judges.name)
@@ -86,7 +84,7 @@ class ScanTools:
 
 
 async def _read_document(fields: ScanFields) -> ScanDocument:
-    """A long text is read in a thread, so that others are answered meanwhile."""
+    """Read a long text in a thread, to keep the event loop free."""
     if fields.length < LONG:
         return read_fields(fields)
 

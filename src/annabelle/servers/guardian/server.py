@@ -1,4 +1,4 @@
-"""Puts the guardian together. Its process answers before anything heavy is loaded; the first scan loads the rest."""
+"""Builds the guardian. The first scan loads the heavy modules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ INSTRUCTIONS = "Scans content for orders that it must not give. Only the hub cal
 
 
 def build(config: GuardianConfig | None = None) -> ToolServer:
-    """The guardian with its two tools, ready to serve."""
     config = config or GuardianConfig.from_environment()
     judges = ContentJudges(config, EmbeddedScanner())
     return ToolServer("guardian", [ScanTools(judges, config)], instructions=INSTRUCTIONS, on_close=judges.close)

@@ -1,6 +1,4 @@
-"""The verdict on a scan: how it is made from an assessment, what the tools return, and the recent ones kept in
-memory.
-"""
+"""Verdicts: made from an assessment, returned by the tools, and cached in memory."""
 
 from __future__ import annotations
 
@@ -84,7 +82,7 @@ class ScanLog(Result):
 
 
 def make_verdict(document: ScanDocument, assessment: Assessment, config: GuardianConfig, provider: str) -> ScanVerdict:
-    """What the hub is told: high is to be blocked, medium to be labelled."""
+    """Build the verdict for the hub: high risk is to be blocked, medium to be labelled."""
     risk = _risk_of_score(assessment.score, config)
     threats = [
         ScanThreat(
@@ -109,7 +107,7 @@ def make_verdict(document: ScanDocument, assessment: Assessment, config: Guardia
 
 
 def failed_verdict(provider: str) -> ScanVerdict:
-    """Content that breaks the scanner is not let through."""
+    """Verdict for content that breaks the scanner. It is blocked."""
     return ScanVerdict(
         safe=False,
         confidence=1.0,
@@ -124,7 +122,7 @@ def failed_verdict(provider: str) -> ScanVerdict:
 
 
 def replace_unencodable(text: str) -> str:
-    """Half a character can not be written as JSON."""
+    """Replace lone surrogates, which cannot be encoded."""
     return text.encode("utf-8", errors="replace").decode()
 
 
@@ -150,8 +148,6 @@ MAX_VERDICTS: Final = 2_000
 
 
 class VerdictCache:
-    """A bounded number of verdicts by what was judged, the least recently used forgotten first."""
-
     def __init__(self, kept: int = MAX_VERDICTS) -> None:
         self._kept = kept
         self._verdicts: OrderedDict[tuple[str, str], ScanVerdict] = OrderedDict()
@@ -172,7 +168,7 @@ MAX_SCANS: Final = 1_000
 
 
 class RecentScans:
-    """A bounded list of what was scanned, without the content."""
+    """Bounded list of scans, without their content."""
 
     def __init__(self, kept: int = MAX_SCANS) -> None:
         self._kept = kept
@@ -184,7 +180,7 @@ class RecentScans:
             self._scans.popitem(last=False)
 
     def find(self, scan_id: str | None, threats_only: bool) -> list[LoggedScan]:
-        """Those that fit, the newest first."""
+        """Matching scans, newest first."""
         if scan_id is not None:
             found = self._scans.get(scan_id)
             scans = [] if found is None else [found]

@@ -1,4 +1,4 @@
-"""Text as a reader sees it: invisible and look-alike characters, markup, and pieces that only a model would read."""
+"""Text as a reader sees it: normalises look-alike characters and markup, and finds hidden text."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _INVISIBLE: Final = dict.fromkeys(
     [
         0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0, 0xFFFC,
         *range(0x180B, 0x1810),
-        *range(0x200B, 0x2010),  # zero width, and marks of direction
-        *range(0x202A, 0x202F),  # embeddings and overrides of direction
+        *range(0x200B, 0x2010),  # zero width, direction marks
+        *range(0x202A, 0x202F),  # direction embeddings and overrides
         *range(0x2060, 0x2070),
         *range(0xFFF9, 0xFFFC),
     ]
@@ -22,7 +22,7 @@ _INVISIBLE: Final = dict.fromkeys(
 _TAGS: Final = re.compile("[\U000e0000-\U000e007f]+")
 _VARIANTS: Final = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]+")
 _BITS: Final = re.compile("[\u2062\u2064]{16,}")
-"""Text written in two invisible operators, eight to a character."""
+"""Text encoded in two invisible operators, eight per character."""
 _MARKS: Final = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
 _ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})")
 _ESCAPED: Final = (("\\n", "\n"), ("\\t", " "), ('\\"', '"'), ("\\'", "'"), ("\\\\", "\\"))
@@ -39,7 +39,7 @@ _LATIN: Final = str.maketrans(
 
 
 def normalise_characters(text: str) -> str:
-    """The text in plain characters, runs of blanks made one. Hidden alphabets are written out in place."""
+    """Normalise to plain characters and single spaces. Hidden alphabets are decoded in place."""
     if "\\" in text:
         text = _unescape(_unescape(text))
     if not text.isascii():
@@ -49,7 +49,6 @@ def normalise_characters(text: str) -> str:
 
 
 def _unescape(text: str) -> str:
-    """Text that was written as a string of a program or of JSON, as it is read."""
     if "\\u" in text or "\\x" in text:
         text = _ESCAPE.sub(lambda one: chr(int(one.group(1) or one.group(2), 16)), text)
     for written, read in _ESCAPED:
@@ -58,7 +57,7 @@ def _unescape(text: str) -> str:
 
 
 def _join_letters(found: re.Match[str]) -> str:
-    """Letters with one sign between them; more than one ends a word."""
+    """Join letters that are separated by one sign. More than one sign ends a word."""
     parts = [part.group() for part in _SPACED_LETTER.finditer(found.group())]
     return "".join(part[0] + (" " if len(part) > 2 else "") for part in parts).strip()
 
@@ -68,12 +67,12 @@ def _normalise_non_ascii(text: str) -> str:
     if "\u2062" in text or "\u2064" in text:
         text = _BITS.sub(_from_bits, text)
     text = unicodedata.normalize("NFKC", text.translate(_INVISIBLE))
-    text = _MARKS.sub("", text)  # an accent that belongs to its letter is part of it by now
+    text = _MARKS.sub("", text)  # NFKC has already composed ordinary accents
     return _WORD.sub(_to_latin, text) if _LOOKALIKES.search(text) else text
 
 
 def _to_latin(found: re.Match[str]) -> str:
-    """A word of two alphabets is meant in Latin letters; one of another alphabet alone is left to its language."""
+    """Turn a word of mixed alphabets into Latin letters. Other words stay."""
     word = found.group()
     mixed = not word.isascii() and any(sign.isascii() for sign in word)
     return word.translate(_LATIN) if mixed else word
@@ -85,7 +84,7 @@ def _from_tags(found: re.Match[str]) -> str:
 
 
 def _from_variants(found: re.Match[str]) -> str:
-    """Variation selectors number the bytes from 0 to 255; one alone is an emoji's."""
+    """Variation selectors encode the bytes from 0 to 255. Single ones belong to emoji."""
     signs = found.group()
     if len(signs) < 4:
         return ""
@@ -108,7 +107,7 @@ _ATTRIBUTE: Final = re.compile(
 )
 _LINK_TITLE: Final = re.compile(r"\]\([^\s()]{1,500}+\s+[\"']([^\"'\n]{12,1000}+)[\"']\)")
 _ENCLOSED: Final = (("<!--", "-->", 4000), ("/*", "*/", 2000), ("![", "](", 2000))
-"""Where hidden text begins and ends, and how much of it is read."""
+"""Begin and end of hidden text, and how much of it is read."""
 _OPENING: Final = re.compile(r"<(\w{1,20})\b([^<>]{1,1000})>")
 _CLOSING: Final = re.compile(r"</(\w{1,20})")
 _HIDING: Final = re.compile(
@@ -132,13 +131,13 @@ def looks_like_markup(text: str) -> bool:
 
 
 def strip_tags(text: str) -> str:
-    """The text of a page as it is shown, comments and hidden parts included."""
+    """Text of a page without tags, including comments and hidden parts."""
     text = _STYLE.sub(" ", text) if "<style" in text.lower() else text
     return _TAG.sub(_replace_tag, text.replace("<!--", " ").replace("-->", " "))
 
 
 def _replace_tag(found: re.Match[str]) -> str:
-    """Nothing of a tag, unless it can run something. One that only changes the looks may stand within a word."""
+    """Remove a tag unless it can run code. Inline tags may stand within a word."""
     tag = found.group()
     if _RUNNING.search(tag):
         return tag
@@ -146,10 +145,7 @@ def _replace_tag(found: re.Match[str]) -> str:
 
 
 def find_hidden_pieces(text: str) -> list[str]:
-    """Hidden texts of more than a word; at most a bounded number of each sort.
-
-    All of it is read a second time, so together they are no more than a part of the text: the shortest come first.
-    """
+    """Hidden texts of more than one word, shortest first, bounded in total because they are scanned as well."""
     found = sorted((piece for piece in _pieces(text) if " " in piece.strip()), key=len)
     left, kept = max(_ALWAYS_READ, len(text) // _READ_TWICE), list[str]()
     for piece in found:
@@ -174,7 +170,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _enclosed(text: str, begin: str, end: str, longest: int) -> Iterator[str]:
-    """What stands between two signs. Each character is looked at once, whatever is left open."""
+    """Texts between two signs. Runs in linear time, even if signs are not closed."""
     start = text.find(begin)
     while start >= 0:
         start += len(begin)
@@ -187,7 +183,7 @@ def _enclosed(text: str, begin: str, end: str, longest: int) -> Iterator[str]:
 
 
 def _hidden_elements(text: str) -> Iterator[str]:
-    """What stands in elements that are not shown. The ends are looked up in a list made once."""
+    """Texts of invisible elements. Runs in linear time."""
     ends: dict[str, list[int]] = {}
     for one in _CLOSING.finditer(text):
         ends.setdefault(one.group(1).lower(), []).append(one.start())

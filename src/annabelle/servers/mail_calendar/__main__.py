@@ -7,7 +7,6 @@ from annabelle.servers.mail_calendar.config import MailCalendarConfig
 
 
 def readiness(config: MailCalendarConfig) -> Readiness:
-    """Whether an account is connected."""
     accounts = Accounts(config)
 
     async def missing() -> str | None:

@@ -1,4 +1,4 @@
-"""The connected account, read when it is used, so that connecting needs no restart."""
+"""Connected accounts, read on every use, so that connecting needs no restart."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONNECT = "Run: annabelle connect google, or: annabelle connect mail"
 
 
 class Accounts:
-    """The accounts of mail and calendar. Google comes first when both are connected."""
+    """Accounts of mail and calendar. Google comes first if both are connected."""
 
     def __init__(self, config: MailCalendarConfig) -> None:
         self._config = config
@@ -30,7 +30,7 @@ class Accounts:
         self._former: list[GoogleSession] = []
 
     def google(self) -> GoogleSession | None:
-        """The session of the connected Google account; a new one after it was connected again."""
+        """Session of the connected Google account, a new one after it was connected again."""
         account = self._google.load()
         if account is not self._session_of:
             if self._session is not None:
@@ -41,11 +41,11 @@ class Accounts:
         return self._session
 
     def mail(self) -> MailAccount | None:
-        """The connected mailbox; the same object until an account is connected again."""
+        """Connected mailbox, the same object until an account is connected again."""
         return self._mail.load()
 
     def require(self) -> GoogleSession | MailAccount:
-        """The account to use; Unavailable with the command to run if there is none."""
+        """The account to use. Raises Unavailable, with the command to run, if there is none."""
         account = self.google() or self.mail()
         if account is None:
             raise Unavailable(NOT_CONNECTED, hint=CONNECT)

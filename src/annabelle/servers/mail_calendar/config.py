@@ -1,4 +1,4 @@
-"""Settings of the mail and calendar server, and how its mail servers are reached: timeouts and certificates."""
+"""Settings of the mail and calendar server, with timeouts and certificates of mail servers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SignedIn = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class ServerAccess:
-    """`seconds` limits everything until sign-in is complete: name resolution, greeting and sign-in."""
+    """`seconds` limits everything up to sign-in: name resolution, greeting and login."""
 
     seconds: float = 25.0
     authority: str = ""
@@ -31,13 +31,13 @@ class ServerAccess:
 
     @contextlib.asynccontextmanager
     async def sign_in_timeout(self, server: str, nothing_done: str = "") -> AsyncGenerator[SignedIn]:
-        """Limits the time until the thread inside reports that it has signed in; after that it has its own limits."""
+        """Limit the time until the thread inside calls the yielded function. Then its own limits apply."""
         loop = asyncio.get_running_loop()
         limit: asyncio.Timeout | None = None
 
         def stop_the_clock() -> None:
             if limit is not None and not limit.expired():
-                with contextlib.suppress(RuntimeError):  # the call is over already
+                with contextlib.suppress(RuntimeError):  # the call is already over
                     limit.reschedule(None)
 
         def let_in() -> None:
@@ -52,7 +52,6 @@ class ServerAccess:
             raise self.no_answer_error(server, nothing_done) from error
 
     def no_answer_error(self, server: str, nothing_done: str = "") -> Unavailable:
-        """The error for a server that does not answer."""
         return Unavailable(
             f"{server} did not answer within {self.seconds:g} seconds{nothing_done}.",
             hint="Check that the server is up and that no firewall is in the way. If it is only slow: "
@@ -72,7 +71,7 @@ TOKEN_ADDRESS = "https://oauth2.googleapis.com/token"  # noqa: S105  an address,
 
 @dataclass(frozen=True, slots=True)
 class GoogleApiUrls:
-    """Addresses of Google's APIs: mail, everything else, and access tokens."""
+    """URLs of Google's APIs: mail, all others, and access tokens."""
 
     mail: str = MAIL_BASE
     other: str = API_BASE
@@ -80,7 +79,7 @@ class GoogleApiUrls:
 
     @classmethod
     def from_base(cls, url: str) -> GoogleApiUrls:
-        """All APIs at one other address, or at Google's own if it is empty."""
+        """All APIs at one URL, or at Google if it is empty."""
         base = url.rstrip("/")
         return cls(base, base, f"{base}/token") if base else cls()
 
@@ -90,8 +89,6 @@ class GoogleApiUrls:
 
 @dataclass(frozen=True, slots=True)
 class MailCalendarConfig:
-    """Where accounts and files are, and size limits for mail."""
-
     files: FilesConfig
     google: GoogleApiUrls = GoogleApiUrls()
     google_retry: GoogleRetry = field(default_factory=GoogleRetry)
@@ -105,7 +102,7 @@ class MailCalendarConfig:
 
     @property
     def state(self) -> Path:
-        """State between calls: the cursor of new mail, and the filters of IMAP mailboxes."""
+        """State between calls: cursors of new mail, and filters of IMAP mailboxes."""
         return self.home.data / "mail"
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Google's error responses as our errors, and when to retry."""
+"""Google's error responses as Annabelle errors, and when to retry."""
 
 from __future__ import annotations
 
@@ -27,14 +27,12 @@ _SAID_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class GoogleRetry:
-    """How often a request is tried, and how long is waited in between."""
-
     tries: int = 4
     first: float = 0.5
     longest: float = 20.0
 
     async def wait(self, attempt: int, retry_after: str | None) -> bool:
-        """Wait as long as the server asks, or with exponential backoff. Return False at once if that is too long."""
+        """Wait as the server asks, or with exponential backoff. Returns False at once if that is too long."""
         asked = parse_retry_after(retry_after)
         if asked is not None and asked > self.longest:
             return False
@@ -43,7 +41,7 @@ class GoogleRetry:
 
 
 def parse_retry_after(retry_after: str | None) -> float | None:
-    """A Retry-After header, which is a number of seconds or a date."""
+    """Parse a Retry-After header, a number of seconds or a date."""
     if not retry_after:
         return None
     if retry_after.strip().isdecimal():
@@ -56,12 +54,10 @@ def parse_retry_after(retry_after: str | None) -> float | None:
 
 
 def is_retryable(status: int, body: JsonObject) -> bool:
-    """Whether another try can help."""
     return status == 429 or status >= 500 or (status == 403 and bool(read_reasons(body) & _RATE_REASONS))
 
 
 def to_error(status: int, body: JsonObject, retry_after: str | None = None) -> AnnabelleError:
-    """The refusal as our error, with a hint for whoever acts next."""
     if status == 429 or (status == 403 and read_reasons(body) & _RATE_REASONS):
         return TooManyRequests(
             "Google asks for fewer requests.",
@@ -86,7 +82,7 @@ def to_error(status: int, body: JsonObject, retry_after: str | None = None) -> A
 
 
 def quote_message(body: JsonObject) -> str:
-    """Google's own message, shortened, as the end of a sentence; empty if there is none."""
+    """Google's message, shortened, as the end of a sentence; empty if there is none."""
     message = get_text(get_object(body, "error"), "message") or get_text(body, "error_description")
     words = " ".join(message.split())[:_SAID_CHARS].rstrip(".")
     return f": {words}" if words else ""

@@ -26,7 +26,7 @@ SIGN_IN_GONE = "Google no longer accepts the sign-in."
 SIGN_IN_AGAIN = "Run: annabelle connect google"
 SECONDS = 30.0
 _EARLY = 60.0
-"""Access is renewed this many seconds before it expires, so that it does not expire during a request."""
+"""Access is renewed this many seconds early, so that it does not expire during a request."""
 _MAX_ANSWER_BYTES = 64_000_000
 _REPEATABLE = ("GET", "HEAD", "PUT", "DELETE")
 
@@ -42,12 +42,10 @@ class _AccessToken:
 
 
 class GoogleSession:
-    """Authenticated requests to Google; refreshes access, retries what may be retried."""
-
     def __init__(self, account: GoogleAccount, addresses: GoogleApiUrls, retry: GoogleRetry | None = None) -> None:
         self.email = account.email
         self.rejected = False
-        """Whether Google has refused the sign-in; readiness reports it."""
+        """Whether Google has refused the sign-in. Shown by readiness."""
         self._account, self._addresses = account, addresses
         self._retry = retry or GoogleRetry()
         self._client: httpx2.AsyncClient | None = None
@@ -65,8 +63,7 @@ class GoogleSession:
         headers: Mapping[str, str] | None = None,
         repeatable: bool | None = None,
     ) -> JsonObject:
-        """The response's JSON, {} when it has none. `repeatable` marks a POST or PATCH as idempotent; without it, a
-        request that may have been done is never sent again."""
+        """Return the response's JSON or {}. `repeatable` marks a POST or PATCH as safe to send again."""
         again = method in _REPEATABLE if repeatable is None else repeatable
         renewed = False
         attempt = 0
@@ -109,7 +106,7 @@ class GoogleSession:
     async def _send(
         self, request: httpx2.Request, attempt: int, *, repeatable: bool
     ) -> tuple[int, Mapping[str, str], JsonObject] | None:
-        """None, after a wait, if the connection failed and the request may be sent again."""
+        """Send a request. None, after a wait, if the connection failed and it may be sent again."""
         try:
             return await self._answer(request)
         except (httpx2.HTTPError, TimeoutError) as error:
@@ -134,7 +131,7 @@ class GoogleSession:
         return response.status_code, response.headers, _parse_object(bytes(data))
 
     async def _get_access(self) -> _AccessToken:
-        """Access that has not expired. Concurrent calls share one renewal."""
+        """Unexpired access. Concurrent calls share one renewal."""
         held = self._access
         if held is not None and held.ends > time.monotonic() + _EARLY:
             return held
@@ -145,7 +142,7 @@ class GoogleSession:
             return held
 
     def _forget(self, access: _AccessToken) -> None:
-        """Drop access that was refused, unless another call has renewed it already."""
+        """Drop refused access, unless another call has renewed it."""
         if self._access is access:
             self._access = None
 
@@ -195,7 +192,7 @@ def _unknown_outcome(method: str) -> OutcomeUnknown:
 
 
 def _encode_params(params: Mapping[str, object] | None) -> list[tuple[str, str | int | float | None]]:
-    """As Google reads a query: true and false in lower case, a list as a repeated name."""
+    """Encode like Google: booleans in lower case, lists as repeated names."""
     pairs: list[tuple[str, str | int | float | None]] = []
     for name, value in (params or {}).items():
         values = cast("list[object]", value) if isinstance(value, list | tuple) else [value]

@@ -1,4 +1,4 @@
-"""Assembles the mail and calendar tools into one server."""
+"""Builds the mail and calendar server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from annabelle.servers.mail_calendar.mail.send import DraftTools, MailSendTools
 
 
 def mail_groups(mailboxes: ConnectedMailbox, config: MailCalendarConfig) -> list[object]:
-    """The groups of mail tools; each call uses the account connected at that time."""
+    """Groups of mail tools. Each call uses the account connected at that time."""
     context = MailContext.create(config, mailboxes)
     return [
         MailReadTools(context),
@@ -33,7 +33,7 @@ def mail_groups(mailboxes: ConnectedMailbox, config: MailCalendarConfig) -> list
 def calendar_groups(
     accounts: ConnectedAccounts, config: MailCalendarConfig, clock: Clock | None = None
 ) -> list[object]:
-    """The groups of calendar tools. `clock` replaces the system clock."""
+    """Groups of calendar tools. `clock` replaces the system clock."""
     context = CalendarContext(accounts, config.timezone, config.server_access, clock)
     return [EventReadTools(context, Overflow(Workspace(config.files))), EventWriteTools(context), FreeTimeTool(context)]
 
@@ -45,7 +45,7 @@ INSTRUCTIONS = (
 
 
 def build(config: MailCalendarConfig | None = None) -> ToolServer:
-    """Nothing is connected before the first call."""
+    """Build the server. Nothing is connected before the first call."""
     settings = config or MailCalendarConfig.from_environment()
     accounts = Accounts(settings)
     mailboxes = ConnectedMailbox(accounts, settings.state, settings.server_access)

@@ -1,4 +1,4 @@
-"""Tools for projects and their sources: what the user works on, with whom, and where it also lives."""
+"""Tools for projects and their sources at MCP servers."""
 
 from __future__ import annotations
 
@@ -91,8 +91,6 @@ class ProjectList(Result):
 
 
 class ProjectTools:
-    """create_project, list_projects and update_project."""
-
     def __init__(self, lazy_memory: LazyMemory) -> None:
         self._memory = lazy_memory
 
@@ -165,7 +163,7 @@ class ProjectTools:
         owner, (trust, origin) = resolve_owner(call, agent_id), resolve_origin(call)
         values = drop_missing(name=name, status=status, type=type, description=description, company=company)
         values |= drop_missing(participants=_without_repeats(participants))
-        # These two can be emptied, so null is not the same as not being named.
+        # These two can be cleared, so null differs from a missing argument.
         values |= JsonObject() if primary_contact_id is MISSING else {"primary_contact_id": primary_contact_id}
         values |= JsonObject() if priority is MISSING else {"priority": priority}
         refuse_secrets("project", values)
@@ -233,8 +231,6 @@ class ProjectSourceList(Result):
 
 
 class ProjectSourceTools:
-    """link_project_source, unlink_project_source, list_project_sources and update_project_source_status."""
-
     def __init__(self, lazy_memory: LazyMemory) -> None:
         self._memory = lazy_memory
 
@@ -256,7 +252,7 @@ class ProjectSourceTools:
         values["source_type"] = source_type
 
         def link_source(connection: Connection) -> ProjectSourceSaved:
-            if trust == "untrusted":  # what others call it is part of the project from now on
+            if trust == "untrusted":  # the project now contains text by others
                 projects.change_project(connection, owner, project_id, {"trust": trust})
             source, new = projects.link_source(connection, owner, project_id, mcp_name, values)
             outcome = "linked" if new else "changed"

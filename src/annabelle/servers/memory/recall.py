@@ -1,4 +1,4 @@
-"""The tool that brings to mind what is known about something."""
+"""The retrieve_memories tool."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ else:
     profiles = deferred_module("annabelle.store.memory.profiles")
 
 NOTED_EVERY_SECONDS = 60.0
-"""When facts were last looked at is written in batches: a write for each search would cost more than the search."""
+"""Access times of facts are written in batches: a write per search would cost more than the search."""
 _CHOICE = 3
 
 
@@ -57,8 +57,6 @@ class RecallResult(Result):
 
 
 class RecallTools:
-    """retrieve_memories."""
-
     def __init__(self, lazy_memory: LazyMemory) -> None:
         self._memory = lazy_memory
         self._seen: dict[Owner, set[int]] = {}
@@ -90,7 +88,7 @@ class RecallTools:
         if not query.strip():
             raise InvalidArguments("query is empty.", hint="list_facts shows everything that is known.", field="query")
         memory = await self._memory.get()
-        # Enough to choose from: what others wrote must not take the place of what the user said.
+        # Fetch more to choose from, so that untrusted facts do not displace trusted ones.
         most = limit * _CHOICE if trusted_only else limit
         if include_conversations:
             known, said = await asyncio.gather(

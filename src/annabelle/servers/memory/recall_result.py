@@ -83,7 +83,7 @@ class RecalledTurn(BaseModel):
         return f"{self.id}  {self.said_at:%Y-%m-%d %H:%M}  {who}{said}{answer}{mark}"
 
     def least_trust(self) -> Trust:
-        """Of all that is shown with it."""
+        """Lowest trust of the turn and its neighbours."""
         return lowest_trust(self.trust, *(near.trust for near in (self.before, self.after) if near))
 
 
@@ -112,7 +112,7 @@ class RecalledFact(BaseModel):
 
 
 def load_facts(connection: Connection, owner: Owner, found: SearchHits) -> list[RecalledFact]:
-    """The facts of a search with their sources, in its order; one that was retired meanwhile is left out."""
+    """Load the facts of a search in its order, without those retired meanwhile."""
     rows = facts.get_facts(connection, owner, [hit.row_id for hit in found.hits])
     shown: list[RecalledFact] = []
     for hit in found.hits:
@@ -140,16 +140,15 @@ def load_facts(connection: Connection, owner: Owner, found: SearchHits) -> list[
 
 
 def load_turns(connection: Connection, owner: Owner, found: SearchHits) -> list[RecalledTurn]:
-    """The turns of a search with their neighbours, in its order; one that is gone is left out."""
+    """Load the turns of a search with their neighbours in its order, without those that are gone."""
     rows = _load_rows(connection, owner, found)
     return [_to_turn(rows, hit) for hit in found.hits if hit.row_id in rows]
 
 
 def load_trusted_turns(connection: Connection, owner: Owner, found: SearchHits) -> tuple[list[RecalledTurn], int]:
-    """The same without what others may have had a part in, and how many turns are not shown whole.
+    """Like `load_turns`, without untrusted text, and the number of turns not shown whole.
 
-    Where the hub kept a turn, its message is what the user said; only the answer to it goes. A turn that was brought
-    from elsewhere goes as a whole.
+    Turns stored by the hub keep the user's message. Imported turns are dropped whole.
     """
     rows = _load_rows(connection, owner, found)
     own = {

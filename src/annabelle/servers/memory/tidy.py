@@ -99,8 +99,6 @@ class UndoResult(Result):
 
 
 class TidyTools:
-    """tidy_plan, apply_tidy, undo_change and list_changes."""
-
     def __init__(self, lazy_memory: LazyMemory) -> None:
         self._memory = lazy_memory
 

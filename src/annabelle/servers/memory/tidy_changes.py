@@ -37,7 +37,7 @@ _BECAUSE: dict[str, RetirementReason] = {"merge": "merged", "update": "supersede
 
 @dataclass(frozen=True, slots=True)
 class TidyStep:
-    """One action of a plan, checked: its facts, and the text that takes their place with its vector."""
+    """A checked action of a plan. `text` replaces its facts."""
 
     action: TidyAction
     text: str | None
@@ -45,7 +45,7 @@ class TidyStep:
 
 
 def check_actions(actions: Sequence[TidyAction]) -> list[TidyStep]:
-    """The plan, or the first thing that is wrong with it. No fact is in two actions, no text holds a secret."""
+    """Check a plan. Raises for the first mistake; no fact may be in two actions, no text may hold a secret."""
     seen: set[int] = set()
     steps: list[TidyStep] = []
     for number, action in enumerate(actions):
@@ -66,7 +66,7 @@ def check_actions(actions: Sequence[TidyAction]) -> list[TidyStep]:
 async def apply_tidy(
     memory: OpenMemory, owner: Owner, actions: Sequence[TidyAction], summary: str, planned_by: str
 ) -> FactChange:
-    """Do all of a plan, or nothing of it."""
+    """Apply a whole plan or nothing of it."""
     steps = check_actions(actions)
     texts = [step.text for step in steps if step.text is not None]
     made = await memory.embed_or_none(texts) if texts else None
@@ -120,7 +120,7 @@ def _apply_step(
     if step.text is not None:
         twin = facts.find_same_fact(connection, owner, step.text)
         if twin is not None and twin.id not in ids and (twin.trust == "trusted" or _lowest_trust(old) == "untrusted"):
-            by = twin.id  # it is known already, so nothing new is made of them
+            by = twin.id  # the text is already known, so no fact is added
         else:
             made = by = facts.add_fact(connection, owner, _merge_facts(step, step.text, old, planned_by)).id
     facts.retire_facts(
@@ -157,7 +157,7 @@ def _summarize(done: Sequence[FactChangePart]) -> str:
 
 
 async def undo_tidy(memory: OpenMemory, owner: Owner, change_id: int | None) -> FactChange:
-    """Bring back what a change retired and retire what it made; refused when either was changed since."""
+    """Restore what a change retired and retire what it made. Refused if either was changed since."""
     change = await memory.database.read(lambda c: _find_change(c, owner, change_id))
     retired = await memory.database.read(lambda c: facts.get_facts(c, owner, change.retired))
     texts = {number: fact.fact for number, fact in retired.items()}
@@ -196,7 +196,7 @@ def _undo_in_transaction(
 ) -> tuple[FactChange, list[int]]:
     facts.lock_facts(connection, owner)
     change = _find_change(connection, owner, change_id)
-    known = facts.get_facts(connection, owner, [*change.retired, *change.made])  # what was forgotten since is not there
+    known = facts.get_facts(connection, owner, [*change.retired, *change.made])  # forgotten facts are missing
     for number in change.made:
         if number in known and not known[number].current:
             raise Conflict(
@@ -227,7 +227,7 @@ def _changed_since_text(change: FactChange, number: int, what: str) -> str:
 SAME_WORDS = 0.8
 SAME_MEANING = 0.92
 FEWEST_WORDS = 2
-"""Two facts of one word each, "likes tea" and "hates tea", are alike in words only."""
+"""Facts of one keyword, such as "likes tea" and "hates tea", are too short to compare by words."""
 
 _NUMBERS = re.compile(r"\d+")
 _NO = re.compile(r"(?i)\b(?:not?|never|none|without|n't|kein\w*|nicht|nie|ne|pas|sin|nunca)\b|n't\b")
@@ -237,8 +237,6 @@ Cosine = Callable[[int, int], float]
 
 @dataclass(frozen=True, slots=True)
 class _ComparableFact:
-    """A fact with what it is compared by."""
-
     fact: Fact
     words: frozenset[str]
     numbers: frozenset[str]
@@ -246,14 +244,14 @@ class _ComparableFact:
     stated: Statement | None
 
     def says_other(self, other: _ComparableFact) -> bool:
-        """Another number, a no, or another value of the same relation: alike, and yet not the same."""
+        """Whether a number, a negation or the value of the same relation differs."""
         if self.numbers != other.numbers or self.denied != other.denied:
             return True
         return bool(self.stated and other.stated and self.stated.contradicts(other.stated))
 
 
 def propose_actions(facts: Sequence[Fact], cosine: Cosine) -> list[TidyAction]:
-    """What might be done with facts of one category. Each fact is in one action at most."""
+    """Propose actions for facts of one category. Each fact is in one action at most."""
     weighed = sorted((_to_comparable(fact) for fact in facts), key=_sort_key, reverse=True)
     taken: set[int] = set()
     actions: list[TidyAction] = []
@@ -281,13 +279,13 @@ def _to_comparable(fact: Fact) -> _ComparableFact:
 
 
 def _sort_key(one: _ComparableFact) -> tuple[object, ...]:
-    """Trusted, rich, sure and new ones are kept; the id settles the rest."""
+    """Prefer trusted, detailed, confident and recent facts."""
     fact = one.fact
     return fact.trust == "trusted", len(one.words), fact.confidence, fact.updated_at, fact.id
 
 
 def _contains(one: _ComparableFact, other: _ComparableFact) -> bool:
-    """Whether every word of the other is in this one, and no trust is lost by keeping this one only."""
+    """Whether this fact has every word of the other and replacing it loses no trust."""
     return (
         len(other.words) >= FEWEST_WORDS
         and other.words <= one.words
@@ -297,7 +295,7 @@ def _contains(one: _ComparableFact, other: _ComparableFact) -> bool:
 
 def _says_the_same(one: _ComparableFact, other: _ComparableFact, cosine: Cosine) -> bool:
     if one.fact.trust != other.fact.trust:
-        return False  # merged, the trusted one would be untrusted
+        return False  # the merged fact would be untrusted
     alike = (
         min(len(one.words), len(other.words)) >= FEWEST_WORDS and overlap_share(one.words, other.words) >= SAME_WORDS
     )
@@ -323,14 +321,12 @@ def _delete_action(best: _ComparableFact, held: Sequence[_ComparableFact]) -> Ti
 
 @dataclass(frozen=True, slots=True)
 class TidyProposals:
-    """Facts and proposals."""
-
     facts: list[Fact]
     actions: list[TidyAction]
 
 
 async def plan_tidy(memory: OpenMemory, owner: Owner, categories: Sequence[FactCategory], most: int) -> TidyProposals:
-    """At most so many facts of each category, those that were renewed longest ago, and what the rules propose."""
+    """Propose actions for at most `most` facts per category, the least recently renewed."""
     model = str(memory.embedder.model)
 
     def read_and_propose(connection: Connection) -> TidyProposals:

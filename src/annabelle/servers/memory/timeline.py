@@ -1,4 +1,4 @@
-"""The tool that tells what happened when."""
+"""The query_timeline tool."""
 
 from __future__ import annotations
 
@@ -73,8 +73,6 @@ class TimelineResult(Result):
 
 
 class TimelineTools:
-    """query_timeline."""
-
     def __init__(self, lazy_memory: LazyMemory) -> None:
         self._memory = lazy_memory
 

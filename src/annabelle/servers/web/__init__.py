@@ -1,1 +1,1 @@
-"""The browser: a Chromium of this machine that pages are read and used with, one profile for each agent."""
+"""Browser server: an installed Chromium, with one profile per agent."""

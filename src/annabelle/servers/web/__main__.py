@@ -6,8 +6,6 @@ from annabelle.servers.web.config import BrowserConfig, describe_missing
 
 
 def readiness(config: BrowserConfig) -> Readiness:
-    """Whether there is a browser to start."""
-
     async def missing() -> str | None:
         return describe_missing(config.path)
 

@@ -1,4 +1,4 @@
-"""Starts Chromium behind the proxy on an agent's own profile, which keeps nothing that was typed."""
+"""Starts Chromium behind the proxy on an agent's profile, which keeps nothing that was typed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ else:
 _PREFERENCES = Path("Default") / "Preferences"
 _PILES = ("Default/Sessions", "Default/Cache", "Default/Code Cache", "segmentation_platform")
 _FILES = ("Default/History*", "Default/Favicons*", "Default/Top Sites*", "Default/Shortcuts*", "Default/Visited Links")
-"""Forms as they were when the browser ended, pages that repeat what was sent to them, and addresses that hold it."""
+"""Saved forms, cached pages that may repeat what was sent, and URLs that may contain it."""
 _QUIET: dict[str, dict[str, object]] = {
     "autofill": {"enabled": False, "profile_enabled": False, "credit_card_enabled": False},
     "profile": {"password_manager_enabled": False},
@@ -39,7 +39,7 @@ _QUIET: dict[str, dict[str, object]] = {
 
 
 def disable_form_memory(profile: Path) -> None:
-    """Before a start: keep no words of forms for another time, and no trace of a browser that was killed."""
+    """Before a start: switch off autofill and remove what a killed browser has left."""
     remove_typed_traces(profile)
     file = profile / _PREFERENCES
     try:
@@ -51,13 +51,13 @@ def disable_form_memory(profile: Path) -> None:
         before = known.get(name)
         known[name] = {**(cast("dict[str, object]", before) if isinstance(before, dict) else {}), **wanted}
     known["credentials_enable_service"] = False
-    with contextlib.suppress(OSError):  # a disk that is full says so when the browser starts
+    with contextlib.suppress(OSError):  # a full disk is reported when the browser starts
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file.write_text(json.dumps(known), encoding="utf-8")
 
 
 def remove_typed_traces(profile: Path) -> None:
-    """After an end: what can not be switched off is removed. Logins and cookies stay."""
+    """After an end: remove what cannot be switched off. Logins and cookies stay."""
     for pile in _PILES:
         shutil.rmtree(profile / pile, ignore_errors=True)
     for name in _FILES:
@@ -67,7 +67,7 @@ def remove_typed_traces(profile: Path) -> None:
 
 
 INCOMING = "Incoming"
-"""Where a file is written while it comes down."""
+"""Folder for unfinished downloads."""
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _LOCKS = ("SingletonLock", "SingletonCookie", "SingletonSocket")
@@ -76,14 +76,13 @@ _LOOK_SECONDS = 0.1
 
 
 def profile_folder(profiles: Path, agent: str) -> Path:
-    """The folder of an agent's profile. An id that is not plain gets a name made from it, so that no two meet, also
-    where the file system does not tell upper from lower case."""
+    """Folder of an agent's profile. Ids that are not plain lower case are hashed, so that none collide on any disk."""
     name = agent if _PLAIN.fullmatch(agent) else f"agent-{hashlib.sha256(agent.encode(errors='replace')).hexdigest()}"
     return profiles / name[:72]
 
 
 async def prepare_profile(profile: Path) -> None:
-    """Make the profile, and clear away what a browser that was killed left in it."""
+    """Create the profile, and remove what a killed browser has left."""
     await in_thread(lambda _stop: _make_profile(profile))
     await _wait_for_owner(profile)
     await in_thread(lambda _stop: _clear_profile(profile))
@@ -108,7 +107,7 @@ def _clear_profile(profile: Path) -> None:
 
 
 async def _wait_for_owner(profile: Path) -> None:
-    """A browser whose server was killed notices it within moments and ends; until then the profile is its."""
+    """Wait for a browser whose server was killed: it ends within moments and uses the profile until then."""
     until = time.monotonic() + _LEAVE_SECONDS
     while (owner := _read_owner(profile)) is not None and _uses_profile(owner, profile):
         if time.monotonic() > until:
@@ -119,7 +118,7 @@ async def _wait_for_owner(profile: Path) -> None:
 
 
 def _read_owner(profile: Path) -> int | None:
-    """The process id in the lock, which is a link to `host-pid`."""
+    """Process id in the lock, which is a link to `host-pid`."""
     try:
         number = os.readlink(profile / _LOCKS[0]).rsplit("-", 1)[-1]
     except OSError:
@@ -128,7 +127,7 @@ def _read_owner(profile: Path) -> int | None:
 
 
 def _uses_profile(process: int, profile: Path) -> bool:
-    """Whether this process is a browser on this profile: after a crash its number may belong to anyone."""
+    """Whether this process is a browser on this profile. After a crash its pid may have been reused."""
     if sys.platform == "linux":
         try:
             return os.fsencode(profile) in Path(f"/proc/{process}/cmdline").read_bytes()
@@ -145,7 +144,7 @@ _log = logging.getLogger(__name__)
 
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR")
 _ARGUMENTS = (
-    # Names are looked up by the gate alone, and nothing goes around it: not QUIC, not WebRTC, not a prefetch.
+    # Only the proxy resolves names, and nothing bypasses it: no QUIC, WebRTC or prefetch.
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
     "--disable-quic",
     "--dns-prefetch-disable",
@@ -158,7 +157,7 @@ _SANDBOX_COMPLAINTS = ("no usable sandbox", "sandboxing failed", "suid sandbox h
 
 
 class BrowserLauncher:
-    """The program between this process and the browsers; it runs while there is one."""
+    """Starts browsers through the Playwright driver, which runs while there is one."""
 
     def __init__(self, config: BrowserConfig) -> None:
         self._config = config
@@ -166,7 +165,7 @@ class BrowserLauncher:
         self._lock = asyncio.Lock()
 
     async def launch(self, profile: Path, proxy: EgressProxy) -> BrowserContext:
-        """A browser on a profile. One sentence says why when there is none."""
+        """Start a browser on a profile. Raises Unavailable with the reason if it does not start."""
         require_driver()
         program = find_browser(self._config.path)
         await prepare_profile(profile)
@@ -221,7 +220,7 @@ class BrowserLauncher:
 
 
 async def _driver_responds(playwright: Playwright) -> bool:
-    """Whether the driver still runs: the browsers of other agents hang on it."""
+    """Whether the driver still runs. The browsers of other agents depend on it."""
     try:
         async with asyncio.timeout(5):
             probe = await playwright.request.new_context()
@@ -232,14 +231,13 @@ async def _driver_responds(playwright: Playwright) -> bool:
 
 
 def _environment(profile: Path) -> dict[str, str | float | bool]:
-    """What the browser sees: nothing of Annabelle's. On Linux even its home is the profile, so nothing is left in
-    the user's own."""
+    """Environment without Annabelle's variables. On Linux HOME is the profile, so the user's home stays clean."""
     chosen: dict[str, str | float | bool] = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     return chosen | ({"HOME": str(profile)} if sys.platform == "linux" else {})
 
 
 def _launch_error(message: str) -> Unavailable:
-    # The message ends with the command that was run, and that names the sandbox whatever went wrong.
+    # The message ends with the command line, which always mentions the sandbox.
     if any(complaint in message.lower() for complaint in _SANDBOX_COMPLAINTS):
         return Unavailable(
             "Chromium could not be started because this system forbids its sandbox.",

@@ -23,12 +23,12 @@ _log = logging.getLogger(__name__)
 
 MAX_BROWSERS = 4
 NOBODY = "people"
-"""Whose browser it is when no agent calls."""
+"""Owner of the browser when no agent calls."""
 
 
 @dataclass(slots=True)
 class Slot:
-    """An agent's place: one call at a time, and the browser if it runs."""
+    """An agent's browser, if it runs, and the lock that allows one call at a time."""
 
     agent: str
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -39,8 +39,6 @@ class Slot:
 
 
 class BrowserPool:
-    """Gives each call the browser of its agent."""
-
     def __init__(self, config: BrowserConfig, host_access: HostAccess | None = None) -> None:
         self.config = config
         self.workspace = Workspace(config.files)
@@ -52,12 +50,12 @@ class BrowserPool:
 
     @asynccontextmanager
     async def use_session(self) -> AsyncGenerator[BrowserSession]:
-        """The running browser of whoever calls, for one call at a time."""
+        """Yield the caller's running browser, for one call at a time."""
         async with self._locked_slot() as slot:
             yield await self._get_session(slot)
 
     async def close_own(self) -> bool:
-        """Close the browser of whoever calls; tells whether there was one."""
+        """Close the caller's browser. Returns whether there was one."""
         async with self._locked_slot() as slot:
             ran = slot.session is not None and slot.session.alive
             await self._close_slot(slot)
@@ -65,11 +63,9 @@ class BrowserPool:
             return ran
 
     async def missing(self) -> str | None:
-        """What keeps a browser from starting, as one sentence."""
         return describe_missing(self.config.path)
 
     async def close(self) -> None:
-        """End every browser, and the driver."""
         await asyncio.gather(*(self._close_slot(room) for room in self._slots.values()))
         await self._driver.stop()
 
@@ -103,7 +99,7 @@ class BrowserPool:
         await self._close_longest_idle(slot)
         starting = slot.starting or asyncio.ensure_future(self._start(slot))
         slot.starting = starting
-        # A start that a cancelled call began goes on, and the next call finds it: nothing is left half started.
+        # If the call is cancelled, the start goes on and the next call finds it.
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
@@ -130,7 +126,6 @@ class BrowserPool:
         return BrowserSession(context, proxy, profile / INCOMING, self.workspace, self.config.timeouts)
 
     def _start_idle_timer(self, slot: Slot) -> None:
-        """From now on the browser is idle, until the next call."""
         slot.used_at = time.monotonic()
         if slot.idle is not None:
             slot.idle.cancel()
@@ -138,8 +133,7 @@ class BrowserPool:
         slot.idle = loop.call_later(self.config.idle_seconds, self._on_idle, slot) if slot.session else None
 
     async def _close_longest_idle(self, newcomer: Slot) -> None:
-        """Close the browser that was idle longest while there are as many as this machine should carry. Those that are
-        about to start count too: several agents may begin at the same time."""
+        """Close the longest idle browser if there are too many, counting those that are starting."""
         others = [room for room in self._slots.values() if room is not newcomer]
         while len(running := [room for room in others if room.session or room.starting]) >= MAX_BROWSERS:
             idle = sorted((room for room in running if not room.lock.locked()), key=lambda room: room.used_at)
@@ -166,13 +160,13 @@ class BrowserPool:
 
     async def _close_idle(self, slot: Slot) -> None:
         if slot.lock.locked():
-            return  # in use again; the timer is set anew when that call ends
+            return  # in use again; that call restarts the timer
         async with slot.lock:
             await self._close_slot(slot)
             _log.info("an idle browser was closed")
             await self._stop_driver_if_unused()
 
     async def _stop_driver_if_unused(self) -> None:
-        """The driver takes more memory than this process, so it ends with the last browser."""
+        """Stop the driver with the last browser: it takes more memory than this process."""
         if not any(room.session or room.starting for room in self._slots.values()):
             await self._driver.stop()

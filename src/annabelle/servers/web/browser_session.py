@@ -32,14 +32,14 @@ else:
 
 FOLDER = "Downloads"
 MAX_BYTES = 50_000_000
-"""Of one file, and of all that come down at the same time."""
+"""Limit for one file, and for all simultaneous downloads."""
 MAX_AT_ONCE = 5
 _LOOK_SECONDS = 0.25
 _PATIENCE_SECONDS = 600.0
 
 
 class BrowserDownloads:
-    """What is coming down in one browser. `incoming` is where the browser writes until a file is whole."""
+    """Downloads of one browser. The browser writes unfinished files to `incoming`."""
 
     def __init__(self, incoming: Path, workspace: Workspace, news: Callable[[str], None]) -> None:
         self._incoming, self._workspace, self._news = incoming, workspace, news
@@ -56,7 +56,7 @@ class BrowserDownloads:
         task.add_done_callback(self._running.discard)
 
     async def wait_for_start(self, since: int, seconds: float) -> bool:
-        """Whether one more than `since` has begun; the browser may tell of it a moment late."""
+        """Wait until a download after number `since` begins. The browser may report it a moment late."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self.begun <= since:
@@ -65,7 +65,6 @@ class BrowserDownloads:
         return self.begun > since
 
     async def wait(self, seconds: float) -> None:
-        """Give files that come down some time to arrive."""
         if self._running:
             await asyncio.wait(list(self._running), timeout=seconds)
 
@@ -94,14 +93,14 @@ class BrowserDownloads:
             self._news(f"Downloaded {kept.path} ({kept.size} bytes).")
         except AnnabelleError as error:
             self._news(f"The download of {name} was not kept: {error.message}")
-        except Exception:  # noqa: BLE001  the browser's own errors are of a class that is not loaded here
+        except Exception:  # noqa: BLE001  the browser's error class is not loaded here
             self._news(f"The download of {name} failed.")
         finally:
             with contextlib.suppress(Exception):
                 await download.delete()
 
     async def _wait_for_file(self, download: Download) -> Path | None:
-        """The finished file; None when it grew too large and was stopped."""
+        """The finished file, or None if it grew too large and was stopped."""
         arriving = asyncio.ensure_future(download.path())
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
@@ -119,7 +118,7 @@ class BrowserDownloads:
 def _folder_size(folder: Path) -> int:
     total = 0
     for entry in folder.glob("*"):
-        with contextlib.suppress(OSError):  # another download has just ended, and its file is gone
+        with contextlib.suppress(OSError):  # the file of a download that has just ended
             total += entry.stat().st_size
     return total
 
@@ -135,7 +134,7 @@ _MAX_NEWS = 20
 
 
 class BrowserSession:
-    """Everything of a running browser. It is dead as soon as the browser ended, whoever ended it."""
+    """A running browser. `alive` turns false as soon as the browser has ended."""
 
     def __init__(
         self,
@@ -163,12 +162,11 @@ class BrowserSession:
         context.on("close", self._on_context_closed)
 
     def add_notice(self, sentence: str) -> None:
-        """Something the next result mentions."""
+        """Add a sentence to the next result."""
         if sentence not in self._notices:
             self._notices.append(sentence)
 
     def take_notices(self) -> list[str]:
-        """What was not told yet."""
         errors = sum(tab.traffic.new_errors for tab in self.tabs)
         if errors:
             self.add_notice(f"{errors} new console error{'s' if errors > 1 else ''}.")
@@ -179,7 +177,7 @@ class BrowserSession:
         return told
 
     async def current_tab(self, *, dialog: bool = False) -> BrowserTab:
-        """The tab that is used now; an empty one when there is none. While a dialog is open nothing else works."""
+        """The current tab, or a new one. Raises RetryByModel while a dialog is open, unless `dialog` is set."""
         tab = self._current
         if tab is not None:
             await tab.wait_for_pending()
@@ -194,7 +192,7 @@ class BrowserSession:
         return tab
 
     async def new_tab(self) -> BrowserTab:
-        """An empty tab, which is the one used from now on."""
+        """Open an empty tab and make it the current one."""
         if len(self.tabs) >= MAX_TABS:
             raise RetryByModel(f"There are {MAX_TABS} tabs already.", hint="Close some with browser_tabs.")
         self._opening_own += 1
@@ -225,7 +223,7 @@ class BrowserSession:
         return self._current
 
     async def close_tab(self, tab: BrowserTab) -> None:
-        """Close a tab, whatever its page thinks of it."""
+        """Close a tab, even if its page objects."""
         self._remove(tab)
         with contextlib.suppress(TimeoutError, async_api.Error):
             async with asyncio.timeout(self.timeouts.action):
@@ -234,14 +232,13 @@ class BrowserSession:
     async def perform_action(
         self, tab: BrowserTab, doing: str, call: Coroutine[None, None, object], did: str
     ) -> ActionResult:
-        """Do something that may open a dialog, and tell what came of it."""
         with contextlib.suppress(DialogOpened):  # the result shows it
             await tab.perform(doing, call)
         return await self.action_result(did, tab)
 
     async def action_result(self, did: str, tab: BrowserTab) -> ActionResult:
-        """The result of an action, after what it set off had a moment to happen."""
-        title = await tab.title()  # one question to the page and back: what the action set off is known by then
+        """Result of an action, after a short wait for its effects."""
+        title = await tab.title()  # after this round trip the effects of the action are known
         await tab.wait_for_load()
         await self._wait_for_popups()
         await self.downloads.wait(self.timeouts.settle)
@@ -260,7 +257,7 @@ class BrowserSession:
         return clean_url(tab.page.url, self._redact)
 
     async def close(self) -> None:
-        """End the browser. Whatever does not end by itself is ended with the connection to it."""
+        """Close the browser, within a bounded time."""
         self.alive = False
         await self.downloads.stop()
         with contextlib.suppress(TimeoutError, async_api.Error):
@@ -283,7 +280,7 @@ class BrowserSession:
         return tab
 
     def _on_request(self, request: Request) -> None:
-        """A page that asks for its first document before it is there is a popup about to open."""
+        """A navigation request without a frame comes from a popup that is about to open."""
         if not self._opening_own and request.is_navigation_request():
             try:
                 _ = request.frame

@@ -1,4 +1,4 @@
-"""Settings of the browser server, and which browser program is used."""
+"""Settings of the browser server, and discovery of the browser program."""
 
 from __future__ import annotations
 
@@ -19,23 +19,21 @@ from annabelle.servers.kit.host_access import AllowedPrivateHosts
 
 @dataclass(frozen=True, slots=True)
 class BrowserTimeouts:
-    """How long each thing may take, in seconds."""
+    """Timeouts in seconds."""
 
     action: float = 10
     navigation: float = 30
     settle: float = 3
-    """How long an action waits for what it set off: a page that loads, a file that comes down."""
+    """Wait for effects of an action, such as page loads and downloads."""
     dialog: float = 60
-    """How long a dialog stays open before it is dismissed."""
+    """Time until an open dialog is dismissed."""
     start: float = 45
     queue: float = 60
-    """How long a call waits for another call of the same agent."""
+    """Wait for another call of the same agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrowserConfig:
-    """Which browser, where its profiles are, and what it may reach."""
-
     profiles: Path
     files: FilesConfig
     path: Path | None = None
@@ -86,7 +84,7 @@ _HOW = {
 
 
 def find_browser(configured: Path | None) -> Path:
-    """The browser's program; Unavailable says how to get one."""
+    """Path of the browser program. Raises Unavailable with install instructions."""
     if configured is not None:
         if not _is_executable(configured):
             raise Unavailable(
@@ -102,7 +100,6 @@ def find_browser(configured: Path | None) -> Path:
 
 
 def require_driver() -> None:
-    """Raise when the Python package that steers the browser is not installed."""
     if importlib.util.find_spec("playwright") is None:
         raise Unavailable(
             "The package that steers the browser is not installed.", hint="Run: pip install 'annabelle[browser]'"
@@ -110,7 +107,7 @@ def require_driver() -> None:
 
 
 def describe_missing(configured: Path | None) -> str | None:
-    """What keeps a browser from starting, as one sentence."""
+    """Why a browser cannot start, in one sentence, or None."""
     try:
         require_driver()
         find_browser(configured)

@@ -49,8 +49,6 @@ class BrowserInstalled(Result):
 
 
 class WindowTools:
-    """Opening, choosing and closing."""
-
     def __init__(self, pool: BrowserPool) -> None:
         self._pool = pool
 
@@ -70,7 +68,7 @@ class WindowTools:
                 if index is None:
                     raise InvalidArguments("Say which tab to select.", field="index")
                 chosen = session.select(index)
-                with contextlib.suppress(DialogOpened):  # the tab is selected all the same
+                with contextlib.suppress(DialogOpened):  # the tab is selected nevertheless
                     await chosen.perform("Selecting the tab", chosen.page.bring_to_front())
             elif action == "close":
                 chosen = session.current if index is None else session.find(index)
@@ -113,9 +111,9 @@ async def _list_tabs(session: BrowserSession) -> TabList:
 
 SHOWN_CHARS = 10_000
 MAX_CHARS = 500_000
-"""Of a result, counted in the page: a larger one never leaves it."""
+"""Limit of a result, applied inside the page."""
 
-# The function's text stands in the page's own script, not in an eval, which a page may forbid.
+# The function is part of the script itself, not passed to eval, which a page may forbid.
 _WRAPPED = """async element => {
   const limit = %d;
   try {
@@ -131,7 +129,7 @@ _WRAPPED = """async element => {
 
 
 class ScriptingTools:
-    """A function runs in the page with the page's own rights, and reaches what the page may reach."""
+    """Functions run in the page, with the page's own rights."""
 
     def __init__(self, pool: BrowserPool) -> None:
         self._pool = pool

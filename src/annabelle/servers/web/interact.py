@@ -29,7 +29,7 @@ _PER_CHAR = 0.03
 
 
 class InputTools:
-    """A click may buy something, so all of these count as destructive."""
+    """All of these count as destructive: a click may buy something."""
 
     def __init__(self, pool: BrowserPool) -> None:
         self._pool = pool
@@ -99,7 +99,7 @@ class InputTools:
             tab = await session.current_tab()
             target = await tab.find_element(ref)
             if slowly and holds_secret(text):
-                # Key by key, another frame could take the focus on the way.
+                # Another frame could take the focus between two keys.
                 raise RetryByModel("A secret is typed at once.", hint="Call again without slowly.")
             entry = await checked_field(tab, target, text)
             seconds = session.timeouts.action
@@ -132,7 +132,7 @@ class InputTools:
         async with self._pool.use_session() as session:
             tab = await session.current_tab()
             keyboard = tab.page.keyboard
-            # A letter that no key has is entered as an input method would.
+            # A character without a key is inserted as an input method would do it.
             call = keyboard.insert_text(key) if len(key) == 1 and not key.isascii() else keyboard.press(key)
             return await session.perform_action(tab, "Pressing the key", call, "Pressed the key.")
 
@@ -142,7 +142,7 @@ def _name_element(element: str | None, ref: str) -> str:
 
 
 MAX_UPLOAD_BYTES = 45_000_000
-"""Of all files together; the browser takes no more than 50 MB this way."""
+"""Limit for all files together. The browser accepts at most 50 MB this way."""
 _OPTIONS = (
     "list => list.tagName === 'SELECT' ? [...list.options].slice(0, 1000).map(one => [one.value, one.label]) : null"
 )
@@ -167,7 +167,7 @@ class FormField(BaseModel):
 
 
 class FormTools:
-    """What is typed appears in no log and in no error."""
+    """Typed text must not appear in logs or errors."""
 
     def __init__(self, pool: BrowserPool) -> None:
         self._pool = pool
@@ -182,9 +182,7 @@ class FormTools:
         """Fill several fields of a form at once. Nothing is sent: click the form's button for that."""
         async with self._pool.use_session() as session:
             tab = await session.current_tab()
-            targets = [
-                await tab.find_element(field.ref) for field in fields
-            ]  # all are there before the first is changed
+            targets = [await tab.find_element(field.ref) for field in fields]  # find all before changing the first
             pairs = list(zip(fields, targets, strict=True))
             entries = [await checked_field(tab, target, field.value) for field, target in pairs]
             filled = 0
@@ -282,7 +280,7 @@ async def _fill_field(tab: BrowserTab, field: FormField, target: Locator, entry:
 
 
 async def _read_options(tab: BrowserTab, target: Locator) -> list[list[str]] | None:
-    """Value and label of each option; None for what is no drop-down list of the browser's own."""
+    """Value and label of each option, or None if it is not a native drop-down list."""
     found = await tab.perform("Reading the list", target.evaluate(_OPTIONS, timeout=tab.timeouts.action * 1000))
     return cast("list[list[str]] | None", found)
 

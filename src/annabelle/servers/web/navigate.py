@@ -30,7 +30,7 @@ _UNFIT = re.compile(r"[\x00-\x20\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069
 
 
 def check_address(url: str) -> str:
-    """An address as somebody wrote it, checked; one without a scheme is taken for https."""
+    """Check an address. Without a scheme it becomes https."""
     address = url.strip()
     if _UNFIT.search(address):
         raise InvalidArguments("The address contains spaces or control characters.", field="url")
@@ -53,8 +53,10 @@ def check_address(url: str) -> str:
 
 
 def same_site(page: str, site: str) -> bool:
-    """Whether a page is of a site as a vault item names it: the same host, apart from `www.`, and the same port. A
-    subdomain may be somebody else's. What is kept for https is not given away over http."""
+    """Whether a page belongs to a vault item's site: same port and same host, apart from `www.`.
+
+    A subdomain may belong to somebody else. A secret for https is not given out over http.
+    """
     try:
         here, there = urlsplit(page), urlsplit(site if "://" in site else f"//{site}")
         ports = here.port, there.port
@@ -82,8 +84,6 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class NavigationTools:
-    """Opening pages, going back, and waiting for what a page will show."""
-
     def __init__(self, pool: BrowserPool) -> None:
         self._pool = pool
 
@@ -139,7 +139,7 @@ class NavigationTools:
             return await session.action_result("Waited.", tab)
 
     async def _check_reachable(self, address: str) -> None:
-        """Say no before a browser is started. What counts is the gate's own judgement, later."""
+        """Refuse before a browser is started. The proxy checks again."""
         parts = urlsplit(address)
         try:
             async with asyncio.timeout(self._pool.config.timeouts.navigation):
@@ -181,7 +181,7 @@ class NavigationTools:
 
 
 async def _goto(tab: BrowserTab, address: str, seconds: float) -> Response | None:
-    """Open an address; once more when the error page of a site before it came in between."""
+    """Open an address. Try again if the error page of the previous site interrupted it."""
 
     async def open_address() -> Response | None:
         return await tab.perform(
@@ -199,7 +199,7 @@ async def _goto(tab: BrowserTab, address: str, seconds: float) -> Response | Non
 
 
 async def _wait_for_error_page(tab: BrowserTab) -> None:
-    """The browser shows a page about a site it could not open; the next navigation must not meet it half way."""
+    """Wait for the browser's error page, so that it does not interrupt the next navigation."""
     with contextlib.suppress(AnnabelleError):
         await tab.perform("Waiting", tab.page.wait_for_url("chrome-error:**", timeout=1000, wait_until="commit"))
 

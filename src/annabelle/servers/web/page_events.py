@@ -1,4 +1,4 @@
-"""What a page does by itself: dialogs, console messages, requests and errors."""
+"""Page events: dialogs, console messages, requests and errors."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ else:
 
 MAX_HELD = 10
 MAX_DIALOGS = 60
-"""A page that opens more does nothing else; its tab is closed."""
+"""The tab of a page that opens more is closed."""
 
 Spawn = Callable[[Coroutine[None, None, object]], None]
 
 
 class PageDialogs:
-    """What one tab asks. The first few are held; a page that keeps asking is dismissed, and in the end given up."""
+    """Dialogs of one tab. The first few are held, later ones dismissed; after too many the tab is given up."""
 
     def __init__(self, seconds: float, spawn: Spawn, news: Callable[[str], None], give_up: Callable[[], None]) -> None:
         self._seconds, self._spawn, self._news, self._give_up = seconds, spawn, news, give_up
@@ -41,7 +41,7 @@ class PageDialogs:
         self.opened = asyncio.Event()
 
     def reset_count(self) -> None:
-        """Another page is in the tab; it has asked nothing yet."""
+        """Start counting again for a new page."""
         self._seen = 0
 
     def add(self, dialog: Dialog) -> None:
@@ -60,7 +60,6 @@ class PageDialogs:
         asyncio.get_running_loop().call_later(self._seconds, self._expire, dialog)
 
     def describe(self) -> str | None:
-        """The dialog that waits, as a sentence; None when none does."""
         if not self._held:
             return None
         dialog = self._held[0]
@@ -69,7 +68,6 @@ class PageDialogs:
         return f'A dialog is open ({dialog.type}): "{clean_line(dialog.message, 500)}".'
 
     async def answer_dialog(self, accept: bool, text: str | None) -> str:
-        """Answer the dialog that waits, and say which it was."""
         if not self._held:
             raise RetryByModel("No dialog is open.", hint="Look at the page with browser_snapshot.")
         dialog = self._held.pop(0)
@@ -81,7 +79,6 @@ class PageDialogs:
         return f"{'Accepted' if accept else 'Dismissed'} the {dialog.type} dialog."
 
     def forget(self) -> None:
-        """The page is gone, and its dialogs with it."""
         self._held.clear()
         self._update()
 
@@ -127,11 +124,11 @@ class RequestLine:
     url: str
     kind: str
     outcome: str = "waits"
-    """The status, or why there is none."""
+    """Status code, or why there is none."""
 
 
 class PageTraffic:
-    """Listens to one tab. Addresses are kept without secrets; headers and bodies are not kept at all."""
+    """Console and requests of one tab. URLs are redacted; headers and bodies are not recorded."""
 
     def __init__(self, redact: Redactor) -> None:
         self._redact = redact
@@ -143,7 +140,7 @@ class PageTraffic:
     def add_console(self, message: ConsoleMessage) -> None:
         place = message.location
         if str(place.get("url", "")).endswith("/favicon.ico"):
-            return  # the browser asks for it by itself, and few sites have one there
+            return  # browsers request it unasked, and few sites have one
         where = f"{clean_url(str(place.get('url', '')), self._redact)}:{place.get('lineNumber', 0)}"
         self._note(_LEVEL_OF.get(message.type, "info"), message.text, where)
 
@@ -220,12 +217,11 @@ class BecameDownload(RetryByModel):
 
 
 def is_gone(message: str) -> bool:
-    """Whether the tab or the browser ended."""
     return any(sign in message for sign in _GONE)
 
 
 def explain_browser_error(message: str, doing: str, seconds: float) -> AnnabelleError:
-    """The sentence for an error of the browser. `doing` is what was tried: "Clicking"."""
+    """Turn a browser error into an Annabelle error. `doing` names the action, such as "Clicking"."""
     if is_gone(message):
         return Unavailable(
             f"{doing} was cut short: the page or the browser ended, and what it did by then is not known.",

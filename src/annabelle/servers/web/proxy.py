@@ -21,12 +21,12 @@ _HOP = frozenset({b"connection", b"proxy-connection", b"keep-alive", b"proxy-aut
 
 
 class BadHttpHead(Exception):
-    """What came is not the head of an HTTP message."""
+    """Not a valid HTTP head."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpHead:
-    """The first line's three words and the header lines, as they came."""
+    """The three words of the first line, and the headers."""
 
     first: tuple[bytes, bytes, bytes]
     lines: tuple[tuple[bytes, bytes], ...]
@@ -35,23 +35,20 @@ class HttpHead:
         return next((value for key, value in self.lines if key.lower() == name), None)
 
     def pack(self, first: bytes) -> bytes:
-        """The head without what belongs to one connection only. It closes the connection: one for each message
-        keeps what belongs to one site from ever reaching another."""
+        """The head without hop-by-hop headers. One connection per message keeps the data of sites apart."""
         kept = [b"%b: %b" % line for line in self.lines if line[0].lower() not in _HOP]
         return b"\r\n".join([first, *kept, b"Connection: close", b"", b""])
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyTarget:
-    """Where a request wants to go."""
-
     host: str
     port: int
     path: bytes = b"/"
 
 
 async def read_head(reader: asyncio.StreamReader, *, strict: bool = True) -> HttpHead:
-    """The next head. Sites get some lines wrong that browsers overlook, so of an answer those are left out."""
+    """Read the next head. If not `strict`, skip malformed lines, as browsers do in responses."""
     first, *rest = await _lines(reader)
     words = first.split(b" ", 2)
     if len(words) < 2:
@@ -84,7 +81,7 @@ async def _lines(reader: asyncio.StreamReader) -> list[bytes]:
 
 
 def connect_target(authority: bytes) -> ProxyTarget:
-    """`host:port` of a CONNECT request."""
+    """Parse `host:port` of a CONNECT request."""
     try:
         parts = urlsplit(f"//{authority.decode('ascii')}")
         host, port = parts.hostname, parts.port
@@ -96,7 +93,7 @@ def connect_target(authority: bytes) -> ProxyTarget:
 
 
 def plain_target(url: bytes) -> ProxyTarget:
-    """`http://host:port/path` of any other request to a proxy."""
+    """Parse `http://host:port/path` of any other request."""
     try:
         parts = urlsplit(url.decode("ascii"))
         host, port = parts.hostname, parts.port
@@ -133,13 +130,11 @@ _PHONES_HOME = frozenset(
         "update.googleapis.com",
     }
 )
-"""What the browser asks on its own account: which forms a person sees is nobody else's business."""
+"""Hosts the browser contacts on its own. They would learn which forms a person sees."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockedConnection:
-    """A connection that was not made, and why."""
-
     host: str
     port: int
     error: AnnabelleError
@@ -147,19 +142,19 @@ class BlockedConnection:
 
 @dataclass(slots=True)
 class EgressProxy:
-    """A forward proxy on loopback. Its user and password keep other programs of this machine out."""
+    """Forward proxy on loopback. Its password keeps other programs out."""
 
     host_access: HostAccess
     user: str = "annabelle"
     password: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     refusals: deque[BlockedConnection] = field(default_factory=lambda: deque[BlockedConnection](maxlen=50))
     own_mark: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
-    """In the head of every answer that is the gate's own, so that no site can pass for it."""
+    """Marks the proxy's own responses, so that no site can imitate them."""
     _server: asyncio.Server | None = None
     _open: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     async def start(self) -> str:
-        """Listen, and give back the address for the browser."""
+        """Listen, and return the proxy URL."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=MAX_HEAD_BYTES)
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
@@ -180,7 +175,7 @@ class EgressProxy:
         try:
             await self._serve(reader, writer)
         except (OSError, TimeoutError, BadHttpHead):
-            pass  # the browser sees the connection end, and tells the page
+            pass  # the browser sees the connection end
         finally:
             await _close_writer(writer)
 
@@ -237,7 +232,7 @@ class EgressProxy:
 
 
 async def _forward_response(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Pass a response on, its head changed so that the browser uses the connection for nothing else."""
+    """Forward a response, with a head that makes the browser close the connection."""
     while True:
         async with asyncio.timeout(_IDLE_SECONDS):
             head = await read_head(reader, strict=False)
@@ -259,12 +254,11 @@ async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def _pipe_both_ways(up: Coroutine[None, None, None], down: Coroutine[None, None, None]) -> None:
-    """Pass bytes in both directions until one side has hung up."""
     ways = [asyncio.ensure_future(up), asyncio.ensure_future(down)]
     try:
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         if ways[0].done() and ways[0].exception() is not None:
-            await asyncio.wait(ways[1:])  # a site may answer before it was told everything
+            await asyncio.wait(ways[1:])  # a site may answer before it has read the whole request
     finally:
         for way in ways:
             way.cancel()

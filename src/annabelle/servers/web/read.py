@@ -28,13 +28,12 @@ _SHORT = 4
 
 
 async def mask_passwords(tab: BrowserTab, tree: str) -> str:
-    """The tree without what was typed into password fields."""
     secrets: set[str] = set()
     for frame in tab.page.frames[:_MAX_FRAMES]:
         try:
             found = await tab.perform("Reading", frame.eval_on_selector_all("input[type=password]", _VALUES))
         except AnnabelleError:
-            continue  # a frame that went away between two looks
+            continue  # the frame has just gone away
         secrets |= {str(value) for value in cast("list[object]", found) if value}
     if not secrets:
         return tree
@@ -53,7 +52,6 @@ def _mask_line(line: str, secrets: set[str]) -> str:
 
 
 def _unquote(value: str) -> str:
-    """A value of the tree without the quotes it may be in."""
     if len(value) > 1 and value[0] == value[-1] == '"':
         try:
             return str(json.loads(value))
@@ -66,9 +64,9 @@ def _unquote(value: str) -> str:
 
 SHOWN_CHARS = 20_000
 MAX_HEIGHT = 16_000
-"""Pixels; browsers draw no picture that is higher."""
+"""In pixels; browsers render no higher pictures."""
 _SLOW = 3
-"""How many times longer than an action a look at a large page may take."""
+"""Reading a large page may take this many times as long as an action."""
 MAX_ELEMENTS = 10_000
 _COUNT = "root => root.querySelectorAll('*').length"
 _READ = """(element, html) => (html ? element.outerHTML : element.innerText) ?? element.textContent ?? ''"""
@@ -166,7 +164,7 @@ class PageReadTools:
 
 
 async def _refuse_huge(tab: BrowserTab, part: Locator | None) -> None:
-    """The time a tree takes grows with the square of its size, and the page stands still meanwhile."""
+    """Building a tree takes quadratic time, and the page is blocked meanwhile."""
     if part is not None:
         if not await tab.perform("Finding the part", part.count()):
             raise RetryByModel("Nothing on the page fits this selector.", hint="Leave it out to see the whole page.")
@@ -187,7 +185,7 @@ async def _count_elements(tab: BrowserTab, frame: Frame) -> object:
     except (RetryByModel, Unavailable) as error:
         if isinstance(error, DialogOpened):
             raise
-        return 0  # a frame that went away between two looks
+        return 0  # the frame has just gone away
 
 
 async def _page_height(tab: BrowserTab) -> int:
@@ -199,7 +197,7 @@ _SHOWN_CHARS = 10_000
 
 
 class PageLogTools:
-    """Both work while a dialog is open: they ask the page nothing."""
+    """Both work while a dialog is open: they do not query the page."""
 
     def __init__(self, pool: BrowserPool) -> None:
         self._pool = pool

@@ -58,7 +58,7 @@ class PageContent(Result):
         return "\n".join([*head, "", f"{self.content}{cut}"])
 
 
-# Controls (tab and line feed stay), directions, zero-width characters, halves of characters, tags.
+# Control characters except tab and line feed, direction marks, zero-width characters, surrogates, tags.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e0fff]"
@@ -68,18 +68,17 @@ _URL_CHARS = 500
 
 
 def clean_text(text: str) -> str:
-    """Text of several lines, such as a page."""
     return _UNSEEN.sub("", text)
 
 
 def clean_line(text: str, limit: int = 300) -> str:
-    """Text as one line of bounded length, such as a title."""
+    """Clean text to one line of bounded length, such as a title."""
     line = _SPACE.sub(" ", _UNSEEN.sub("", text)).strip()
     return line if len(line) <= limit else f"{line[:limit]}…"
 
 
 def clean_url(url: str, redact: Redactor) -> str:
-    """An address without passwords and tokens in it. What is inlined in one is not worth its length."""
+    """Remove passwords and tokens from a URL, and shorten data URLs."""
     if url.startswith("data:"):
         return f"{clean_line(url, 40)}"
     parts = urlsplit(url) if "@" in url.partition("?")[0] else None
@@ -98,7 +97,7 @@ FileName = Annotated[
 
 
 async def keep_file(workspace: Workspace, filename: str | None, folder: str, ending: str, data: bytes) -> KeptFile:
-    """A new file; a name that is taken gets a number, so nothing is replaced."""
+    """Write a new file. A name that is taken gets a number, so nothing is replaced."""
     path = PurePosixPath((filename or f"page-{make_stamp()}").replace("\\", "/"))
     name = path.name if path.suffix else f"{path.name or 'page'}{ending}"
     chosen = str(path.parent) if str(path.parent) != "." else folder

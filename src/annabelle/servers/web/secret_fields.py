@@ -1,4 +1,4 @@
-"""A secret goes only into pages of the sites that its vault item names (POL-06)."""
+"""Allows a secret only in pages of the sites that its vault item names (POL-06)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def holds_secret(text: str) -> bool:
 
 
 async def checked_field(tab: BrowserTab, target: Locator, text: str) -> Locator | ElementHandle:
-    """The element this text may be typed into, or NotAllowed.
+    """Return the element this text may be typed into, or raise NotAllowed.
 
-    For a secret it is pinned to its document before the address is looked at: if the page goes elsewhere meanwhile,
-    the element is gone and nothing is typed. The page counts as well as the frame: neither a stranger's frame in a
-    known page nor a known frame in a stranger's page gets it. An item without a site was asked about by policy.
+    For a secret, the element is pinned to its document before the URL is checked: if the page navigates meanwhile, the
+    element is gone and nothing is typed. Both page and frame must match, so neither an unknown frame in a known page
+    nor a known frame in an unknown page gets the secret. For items without a site, policy has asked the person.
     """
     call = current_call()
     bounds = [call.secret_sites.get(secret, ()) for secret in call.secrets if secret in text]

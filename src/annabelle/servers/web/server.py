@@ -1,4 +1,4 @@
-"""Puts the browser server together. Nothing of it is loaded or started before the first call."""
+"""Builds the browser server. Nothing is loaded or started before the first call."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ INSTRUCTIONS = (
 
 
 def build(config: BrowserConfig | None = None) -> ToolServer:
-    """The browser with all its tools, ready to serve; what is wrong with its settings is said here."""
+    """The browser server with all its tools. Raises if its settings are invalid."""
     return assemble(BrowserPool(config or BrowserConfig.from_environment()))
 
 
 def assemble(pool: BrowserPool) -> ToolServer:
-    """Every group of tools on the same browsers."""
     groups = [
         NavigationTools(pool),
         PageReadTools(pool),

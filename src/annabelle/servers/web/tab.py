@@ -1,4 +1,4 @@
-"""One tab: a page, what it said and asked, the dialogs it opened, and one action on it at a time."""
+"""One tab: a page with its events and dialogs, and one action at a time."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 _REF = re.compile(r"(?:f[0-9]{1,6})?e[0-9]{1,9}")
 SCHEMES = frozenset({"http", "https", "about", "blob", "chrome-error"})
-"""What a tab may show. `chrome-error` is the browser's own page about a site it could not open."""
+"""Schemes a tab may show. `chrome-error` is the browser's error page for a site it could not open."""
 _GRACE = 2.0
 _GLANCE = 1.5
 _CLOSE_TOLD = 0.3
 _NEXT_DIALOG = 0.15
-"""Seconds after which a page that was answered has opened its next dialog, if it opens one at once."""
+"""Seconds in which an answered page opens its next dialog, if it opens one at once."""
 
 
 class BrowserTab:
-    """`spawn` runs something beside the calls, `news` tells the next result, `lost` hears that the browser is gone."""
+    """`spawn` runs background work, `news` adds to the next result, `lost` reports that the browser has ended."""
 
     def __init__(
         self,
@@ -74,9 +74,9 @@ class BrowserTab:
         page.on("crash", self._on_crash)
 
     async def perform(self, doing: str, call: Coroutine[None, None, T], seconds: float | None = None) -> T:
-        """Do one thing in the page, for a bounded time. Raises DialogOpened when a dialog keeps it from ending.
+        """Do one thing in the page, for a bounded time. Raises DialogOpened if a dialog blocks it.
 
-        What is cut short, by a dialog or by a cancelled call, goes on in the browser: the next call waits for it.
+        Interrupted work goes on in the browser, and the next call waits for it.
         """
         limit = self.timeouts.action if seconds is None else seconds
         task = asyncio.ensure_future(call)
@@ -102,21 +102,21 @@ class BrowserTab:
                 await self._find_out_what_closed()
             explained = explain_browser_error(error.message, doing, limit)
             self._doubtful = self._doubtful or isinstance(explained, ToolTimeout)
-            raise explained from None  # the cause repeats what was typed
+            raise explained from None  # the cause contains what was typed
 
     async def _find_out_what_closed(self) -> None:
-        """Something has ended: the page, which is told a moment later, or else the browser or its driver."""
+        """Tell a closed page, which is reported a moment later, from an ended browser or driver."""
         if not self.page.is_closed():
             await asyncio.sleep(_CLOSE_TOLD)
         if not self.page.is_closed() and not self.crashed:
             self._lost()
 
     async def wait_for_pending(self) -> None:
-        """Wait until what an earlier call began has ended; a dialog may keep it from ending."""
+        """Wait until the work of an earlier call has ended or a dialog blocks it."""
         await self._until_dialog(list(self._pending), self.timeouts.action)
 
     async def after_dialog(self) -> None:
-        """Let what the dialog had interrupted go on, as far as it goes: to its end or to the next dialog."""
+        """Let interrupted work continue to its end or to the next dialog."""
         await self.wait_for_pending()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_NEXT_DIALOG):
@@ -131,7 +131,7 @@ class BrowserTab:
             everything.cancel()
 
     async def is_hanging(self) -> bool:
-        """Whether the page answers nothing any more, after something took too long in it."""
+        """Whether the page no longer responds, after something took too long."""
         if not self._doubtful or self.dialogs.opened.is_set():
             return False
         try:
@@ -145,7 +145,7 @@ class BrowserTab:
         return False
 
     async def wait_for_load(self) -> None:
-        """Wait, not for long, for the page that the last action began to load."""
+        """Wait briefly for the page that the last action began to load."""
         until = asyncio.get_running_loop().time() + self.timeouts.settle
         while self._loading is not None and not self.dialogs.opened.is_set():
             if asyncio.get_running_loop().time() > until:
@@ -153,7 +153,7 @@ class BrowserTab:
             await asyncio.sleep(0.05)
 
     async def title(self) -> str:
-        """Never waits for long: a page that hangs has no title to tell."""
+        """Title of the page; empty if it does not respond."""
         if self.dialogs.opened.is_set() or self.crashed:
             return ""
         try:
@@ -163,7 +163,6 @@ class BrowserTab:
             return ""
 
     async def find_element(self, ref: str) -> Locator:
-        """The element a ref of the last snapshot stands for."""
         if _REF.fullmatch(ref) is None:
             raise RetryByModel("A ref looks like e12 or f1e3, as browser_snapshot shows it.", hint=NEW_SNAPSHOT)
         locator = self.page.locator(f"aria-ref={ref}")
@@ -176,17 +175,16 @@ class BrowserTab:
         return locator
 
     def stop_loading(self) -> None:
-        """Nobody waits for the page any more."""
         self._loading = None
         self._spawn(self._tell_browser("Page.stopLoading"))
 
     async def stop_script(self) -> None:
-        """A script that runs for too long keeps the page from everything else."""
+        """Terminate a script that blocks the page."""
         with contextlib.suppress(TimeoutError, AnnabelleError, async_api.Error):
             await self._tell_browser("Runtime.terminateExecution")
 
     async def channel(self) -> CDPSession:
-        """A way to the browser itself. It must be open before a script runs wild: after that it is too late."""
+        """CDP session. It must be open before a script hangs: afterwards it cannot be opened."""
         if self._channel is None:
             self._channel = await self.perform("Asking the browser", self.page.context.new_cdp_session(self.page))
         return self._channel
@@ -197,14 +195,14 @@ class BrowserTab:
             await channel.send(method)  # pyright: ignore[reportUnknownMemberType]  an untyped dict in its signature
 
     def _leave_pending(self, task: asyncio.Future[T]) -> None:
-        pending: asyncio.Future[object] = task  # pyright: ignore[reportAssignmentType]  only whether it ended counts
+        pending: asyncio.Future[object] = task  # pyright: ignore[reportAssignmentType]  only its end matters
         self._pending.add(pending)
         pending.add_done_callback(self._on_pending_done)
 
     def _on_pending_done(self, task: asyncio.Future[object]) -> None:
         self._pending.discard(task)
         if not task.cancelled():
-            task.exception()  # looked at, so that asyncio does not report it as forgotten
+            task.exception()  # retrieved, so that asyncio does not warn
 
     def _on_request(self, request: Request) -> None:
         self.traffic.add_request(request)
@@ -241,4 +239,4 @@ class BrowserTab:
 
 
 class DialogOpened(RetryByModel):
-    """A dialog keeps an action from ending; it goes on when the dialog is answered."""
+    """A dialog blocks an action, which continues when the dialog is answered."""

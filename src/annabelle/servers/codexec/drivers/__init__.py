@@ -1,1 +1,1 @@
-"""Programs that run inside a cell. They are copied there as text and import nothing of Annabelle."""
+"""Programs that run inside a sandbox. They are copied there as text and cannot import Annabelle."""

@@ -1,7 +1,7 @@
-"""Keeps a Python alive: reads pieces of code, runs each in the same namespace, and says when it is done.
+"""Python session: reads pieces of code, runs each in the same namespace and reports when it is done.
 
-It runs inside the cell, with whatever Python is there. Requests come in as lines of JSON. What code prints goes out as
-it is; an answer stands after a mark that only this file and the server know, so no print can pass for one.
+Runs inside the sandbox, with whatever Python is there. Requests are lines of JSON. Output of the code is passed on
+unchanged. An answer follows a mark that only this file and the server know, so no print can imitate one.
 """
 
 import ast
@@ -19,9 +19,9 @@ MOST_SHOWN = 20_000
 
 
 def main() -> None:
-    requests = open(os.dup(0), encoding="utf-8")  # noqa: SIM115  open as long as the session is
+    requests = open(os.dup(0), encoding="utf-8")  # noqa: SIM115  stays open for the whole session
     nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)  # so that input() in the code sees the end instead of the next request
+    os.dup2(nothing, 0)  # input() must see the end, not the next request
     os.close(nothing)
     mark = "\x1e" + requests.readline().strip()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -73,7 +73,7 @@ def run(code: str, name: str, space: "dict[str, object]", loop: asyncio.Abstract
 
 
 def evaluate(code: str, name: str, space: "dict[str, object]", loop: asyncio.AbstractEventLoop) -> object:
-    """Runs all statements; the value is that of the last one if it is an expression. `await` works at the top."""
+    """Run all statements and return the value of the last one if it is an expression. Allows top-level `await`."""
     tree = ast.parse(code, name)
     final = tree.body[-1] if tree.body else None
     last = final if isinstance(final, ast.Expr) else None
@@ -86,8 +86,8 @@ def evaluate(code: str, name: str, space: "dict[str, object]", loop: asyncio.Abs
 
 
 def step(code: types.CodeType, space: "dict[str, object]", loop: asyncio.AbstractEventLoop) -> object:
-    value: object = eval(code, space)  # noqa: S307  running code is what this is for
-    if code.co_flags & 0x80:  # the code awaits: what came back is its coroutine
+    value: object = eval(code, space)  # noqa: S307  running code is its purpose
+    if code.co_flags & 0x80:  # CO_COROUTINE: the code awaits
         return loop.run_until_complete(value)  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
     return value
 

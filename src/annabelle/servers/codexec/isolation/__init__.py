@@ -1,1 +1,1 @@
-"""What keeps executed code apart: one class for each way, all behind the same protocol."""
+"""Sandbox backends that isolate executed code, one class each, behind one protocol."""

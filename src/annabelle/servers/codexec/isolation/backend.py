@@ -1,4 +1,4 @@
-"""What a sandbox may see and use, and the interface of the backends that enforce it."""
+"""What a sandbox may see and use, and the interface of sandbox backends."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import Protocol
 
 CODE = "/code"
 WORK = "/work"
-SCRATCH = "/tmp"  # noqa: S108  inside a cell, where it is private and in memory
+SCRATCH = "/tmp"  # noqa: S108  inside a sandbox, where it is private and in memory
 SANDBOX_HOME = f"{SCRATCH}/home"
 NOBODY = 65534
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A file or folder of this machine that is visible inside, by default for reading only."""
+    """A host file or folder that is visible inside, read-only by default."""
 
     source: Path
     target: str
@@ -32,7 +32,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """What all processes of a cell may use; `cpu_seconds` is None where the clock alone decides."""
+    """Limits for all processes of a sandbox. `cpu_seconds` is None if only wall time counts."""
 
     processes: int
     memory_bytes: int
@@ -42,7 +42,7 @@ class SandboxLimits:
 
 @dataclass(frozen=True, slots=True)
 class SandboxSpec:
-    """One program with its arguments, as seen from inside. What is not named here is not there."""
+    """A program with its arguments and everything it may see, as seen from inside."""
 
     name: str
     argv: tuple[str, ...]
@@ -59,54 +59,49 @@ class SandboxSpec:
 
 @dataclass(frozen=True, slots=True)
 class SandboxProgram:
-    """An interpreter by its path inside, and what must be visible so that it runs."""
+    """Path of an interpreter inside, and the mounts it needs."""
 
     argv: tuple[str, ...]
     mounts: tuple[Mount, ...] = ()
 
 
 class SandboxBackend(Protocol):
-    """One way to keep code apart."""
-
     @property
     def name(self) -> str: ...
 
     @property
     def programs_of_host(self) -> bool:
-        """Whether the programs of this machine run inside; otherwise those of an image."""
+        """Whether host programs run inside, rather than those of an image."""
         ...
 
     def missing(self) -> str | None:
-        """What is not there, without trying anything; None when it is worth a try."""
+        """What is not installed, without starting anything. None if the backend is worth trying."""
         ...
 
     def prepare(self, folder: Path, *, private: bool) -> None:
-        """Make a folder that will be writable inside belong to whoever runs there; a private one is of no use to
-        anybody else. Blocks; call it in a thread."""
+        """Give a folder that is writable inside to the user that code runs as. Blocks; call it in a thread."""
         ...
 
     def place(self, mount: Mount) -> str:
-        """Where a mount is seen from inside."""
+        """Path of a mount as seen from inside."""
         ...
 
     def call_filter(self, cell: SandboxSpec) -> bytes | None:
-        """System calls to refuse, as a program for the kernel; None where the layer has no use for one."""
+        """Seccomp program of system calls to refuse, or None."""
         ...
 
     def command(self, sandbox: SandboxSpec, call_filter: int | None = None) -> list[str]:
-        """The command that runs the cell. The filter, if any, can be read from the given descriptor."""
+        """Command that runs the sandbox. `call_filter` is a descriptor to read the filter from."""
         ...
 
-    def environment(self, sandbox: SandboxSpec) -> dict[str, str]:
-        """The environment the command is started with."""
-        ...
+    def environment(self, sandbox: SandboxSpec) -> dict[str, str]: ...
 
     def interpreter(self, pid: int) -> int | None:
-        """The process to interrupt, when `pid` is the command's; None when only the whole can be stopped."""
+        """Process to interrupt, given the pid of the command. None if it can only be killed."""
         ...
 
     def stop_command(self, sandbox: SandboxSpec) -> list[str] | None:
-        """What ends the cell when killing the command does not."""
+        """Command that ends the sandbox where killing its process does not."""
         ...
 
 
@@ -116,7 +111,7 @@ _STREAM_LIMIT = 1 << 16
 async def spawn_sandbox(
     backend: SandboxBackend, sandbox: SandboxSpec, *, stdin: int, stdout: int, stderr: int
 ) -> Process:
-    """The command, with the cell's environment and nothing of the server's own. Raises OSError."""
+    """Start the sandbox with its own environment, without the server's. Raises OSError."""
     with readable_descriptor(backend.call_filter(sandbox)) as descriptor:
         return await asyncio.create_subprocess_exec(
             *backend.command(sandbox, descriptor),
@@ -127,13 +122,13 @@ async def spawn_sandbox(
             limit=_STREAM_LIMIT,
             pass_fds=() if descriptor is None else (descriptor,),
             umask=0o022,  # packages are fetched by one user and read by others
-            start_new_session=True,  # Ctrl-C in a terminal is for Annabelle
+            start_new_session=True,  # Ctrl-C in a terminal must not reach it
         )
 
 
 @contextmanager
 def readable_descriptor(data: bytes | None) -> Generator[int | None]:
-    """A descriptor from which another process can read some bytes; it is closed here at the end."""
+    """Yield a descriptor from which another process can read the data."""
     if data is None:
         yield None
         return
@@ -147,26 +142,25 @@ def readable_descriptor(data: bytes | None) -> Generator[int | None]:
 
 
 FIRST_USER, _USERS = 1_900_000_000, 200_000_000
-"""Numbers beyond those that accounts, containers and service managers give out."""
+"""User ids above those that accounts, containers and service managers use."""
 
 _MOST_ENTRIES = 50_000
 
 
 def give_to_new_user(folder: Path) -> None:
-    """Give a private folder, with what root has put into it since, to a user that exists nowhere else."""
+    """Give root's files in a private folder to a user id that is used nowhere else."""
     user = folder.stat().st_uid
     if user == 0:
         user = FIRST_USER + secrets.randbelow(_USERS)
         try:
             os.chown(folder, user, user)
-        except OSError:  # inside a container that knows few users
+        except OSError:  # a container with few user ids
             user = NOBODY
     give_folder(folder, user)
 
 
 def give_folder(folder: Path, user: int) -> None:
-    """Give what belongs to root in a folder to a user. Files with a second name elsewhere, and whatever belongs to
-    somebody else, stay as they are; links are not followed."""
+    """Give root's files in a folder to a user. Skips hard links and files of other users, and follows no links."""
     if folder.stat().st_uid not in (0, user):
         return
     seen = 0

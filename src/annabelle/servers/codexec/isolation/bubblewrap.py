@@ -1,8 +1,8 @@
-"""Isolation on Linux: namespaces by bubblewrap, limits by the kernel, and a user who owns nothing.
+"""Isolation on Linux: bubblewrap namespaces, kernel limits and an unprivileged user.
 
-There are two forms. An ordinary user gets a user namespace, in which the code is `nobody` and has no right at all. Root
-has bubblewrap set up the namespaces and then gives up its user for good, so that no process inside is root by any
-name: mapped to root, it could write to /proc/sys, and the limit on processes would not bind it.
+An ordinary user gets a user namespace, in which the code is `nobody` without capabilities. Root lets bubblewrap set up
+the namespaces and then drops its user id for good: a process mapped to root could write to /proc/sys, and the process
+limit would not apply to it.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _NAMESPACES = 0x7E020000
 """All CLONE_NEW… flags of clone and unshare."""
 
 _OTHER_NUMBERS = 0x40000000
-"""Calls of the x32 kind, which would pass by numbers the filter does not know."""
+"""x32 calls, whose numbers the filter does not know."""
 
 _LOCAL = (1,)
 _OUTSIDE = (2, 10, 16)
-"""Kinds of sockets: those inside the machine; those of a network, and the way to ask for its interfaces. All others
-reach what no namespace holds apart (AF_VSOCK the host of a virtual machine), or parts of the kernel hardly used."""
+"""Socket families: local ones, and those of a network with netlink. All others reach what namespaces do not isolate
+(AF_VSOCK reaches the host of a virtual machine) or rarely used parts of the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class _Machine:
     refused: tuple[int, ...]
 
 
-_SAME_EVERYWHERE = (428, 429, 430, 431, 432, 433, 442)  # the newer ways to mount
-_UNKNOWN = (425, 426, 427, 435)  # io_uring and clone3: programs know how to do without
+_SAME_EVERYWHERE = (428, 429, 430, 431, 432, 433, 442)  # newer mount calls
+_UNKNOWN = (425, 426, 427, 435)  # io_uring and clone3: programs fall back without them
 _MACHINES = {
     "x86_64": _Machine(
         0xC000003E,
@@ -81,7 +81,7 @@ _MACHINES = {
 
 
 def call_filter(machine: str | None = None, *, network: bool = False) -> bytes | None:
-    """The filter for this kind of machine; None where its calls are not known here."""
+    """Seccomp filter for this architecture, or None if its call numbers are not known here."""
     known = _MACHINES.get(machine or platform.machine())
     if known is None:
         return None
@@ -111,7 +111,7 @@ def call_filter(machine: str | None = None, *, network: bool = False) -> bytes |
 
 
 def _families(sockets: tuple[int, int], allowed: tuple[int, ...]) -> list[bytes]:
-    """Lets sockets of these kinds be made, alone or in pairs, and answers for all others as a kernel without them."""
+    """Allow sockets of these families, and answer for all others like a kernel without them."""
     body = [_step(_LOAD, _FIRST_ARGUMENT)]
     for family in allowed:
         body += [_step(_EQUAL, family, 0, 1), _step(_RETURN, _ALLOW)]
@@ -130,7 +130,7 @@ _ETC_WITH_NETWORK = ("resolv.conf", "hosts", "nsswitch.conf", "gai.conf")
 
 
 def system_arguments(network: bool, root: Path = Path("/")) -> list[str]:
-    """The arguments with which bubblewrap shows the system, read-only."""
+    """Arguments with which bubblewrap shows the system read-only."""
     arguments = ["--ro-bind", "/usr", "/usr"]
     for name in _TOP:
         place = root / name
@@ -148,17 +148,15 @@ def system_arguments(network: bool, root: Path = Path("/")) -> list[str]:
 
 INSTALL = "sudo apt-get install bubblewrap"
 _SCRATCH_SHARE = 4
-"""The scratch folder lives in memory, so it gets a part of what the run may have: one part in this many."""
+"""The scratch folder is in memory and gets this fraction (1/n) of the memory limit."""
 
 _COUNTS_BY_NAMESPACE = (5, 14)
-"""The first kernel that counts the processes of a user for each user namespace by itself."""
+"""First kernel that counts a user's processes per user namespace."""
 
 _NAMESPACE_OPTIONS = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 
 
 class Bubblewrap:
-    """Runs a cell with `bwrap`."""
-
     name = "bubblewrap"
     programs_of_host = True
 
@@ -176,8 +174,7 @@ class Bubblewrap:
         return None
 
     def prepare(self, folder: Path, *, private: bool) -> None:
-        """As root, each private folder gets a user of its own: the kernel counts processes by user, and would count
-        those of all cells together."""
+        """As root, give each private folder its own user: the kernel counts processes by user, over all sandboxes."""
         if not self._is_root:
             return
         if private:
@@ -201,10 +198,10 @@ class Bubblewrap:
         arguments += [] if call_filter is None else ["--seccomp", str(call_filter)]
         arguments += system_arguments(sandbox.network)
         arguments += ["--proc", "/proc", "--dev", "/dev"]
-        for place in (SCRATCH, "/dev/shm"):  # noqa: S108  inside the cell
+        for place in (SCRATCH, "/dev/shm"):  # noqa: S108  inside the sandbox
             arguments += ["--perms", "1777", "--size", scratch, "--tmpfs", place]
         arguments += ["--perms", "1777", "--dir", SANDBOX_HOME]
-        for parent in _mount_parents(sandbox):  # those bwrap makes by itself are closed to anybody but root
+        for parent in _mount_parents(sandbox):  # bwrap would make them for root only
             arguments += ["--perms", "0755", "--dir", parent]
         for mount in sandbox.mounts:
             arguments += ["--bind" if mount.writable else "--ro-bind", str(mount.source), mount.target]
@@ -213,7 +210,7 @@ class Bubblewrap:
         return [*arguments, *self._drop(user, group), *self._limited(sandbox, user), *sandbox.argv]
 
     def interpreter(self, pid: int) -> int | None:
-        """bwrap waits outside; its child is the first process of the cell, and the program is that one's child."""
+        """bwrap waits outside. Its child is the sandbox's first process, which starts the program."""
         first = list_children(pid)
         program = list_children(first[0]) if first else []
         return program[0] if program else None
@@ -223,8 +220,7 @@ class Bubblewrap:
 
     def _user(self) -> list[str]:
         if self._is_root:
-            # To give up the user, and before that to enter a folder that is only for that user. All of it is gone
-            # when the program starts.
+            # To drop the user id, and before that to enter a folder of that user. The program starts without them.
             needed = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_DAC_READ_SEARCH")
             return ["--cap-drop", "ALL", *(word for right in needed for word in ("--cap-add", right))]
         nobody = str(NOBODY)
@@ -232,7 +228,7 @@ class Bubblewrap:
         return [*mapped, "--cap-drop", "ALL"]
 
     def _runs_as(self, sandbox: SandboxSpec) -> tuple[int, int]:
-        """For root, whoever owns the folder code works in; in a user namespace it is nobody by name only."""
+        """As root, the owner of the work folder. In a user namespace, nobody."""
         if not self._is_root or not sandbox.writable:
             return NOBODY, NOBODY
         status = sandbox.writable[0].source.stat()
@@ -245,7 +241,7 @@ class Bubblewrap:
         return [self._program("setpriv"), *ids, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--"]
 
     def _limited(self, sandbox: SandboxSpec, user: int) -> list[str]:
-        """The data limit counts what a process can write, and not the address space that Node only reserves."""
+        """The data limit counts writable memory, not the address space that Node only reserves."""
         limits = sandbox.limits
         arguments = [self._program("prlimit"), f"--data={limits.memory_bytes}", f"--fsize={limits.file_bytes}"]
         arguments += ["--nofile=1024", "--core=0"]
@@ -256,8 +252,7 @@ class Bubblewrap:
         return [*arguments, "--"]
 
     def _counted_alone(self, user: int) -> bool:
-        """Whether the kernel's limit would count the cell's processes only: not those of a person who is at work
-        outside. Where it would not, the watch over the cell is what limits them."""
+        """Whether the kernel's process limit counts only the sandbox. Otherwise LimitWatch enforces it."""
         if self._is_root:
             return user == NOBODY or user >= FIRST_USER
         return self._kernel >= _COUNTS_BY_NAMESPACE
@@ -272,7 +267,7 @@ def _mount_parents(sandbox: SandboxSpec) -> list[str]:
 
 
 def _is_real_root() -> bool:
-    """Root of the machine; root of a user namespace is somebody else outside, and counts as an ordinary user."""
+    """Root of the machine. Root of a user namespace counts as an ordinary user."""
     if os.geteuid() != 0:
         return False
     with contextlib.suppress(OSError, ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""Isolation by a container engine, where the person has set one up with an image that holds the languages."""
+"""Isolation by a container engine and an image that the person has set up."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ _ENGINE_VARIABLES = ("PATH", "HOME", "DOCKER_HOST", "CONTAINER_HOST", "XDG_RUNTI
 
 
 class Container:
-    """Runs a cell with `docker run` or `podman run`."""
-
     name = "container"
     programs_of_host = False
 
@@ -41,12 +39,12 @@ class Container:
         return mount.target
 
     def environment(self, sandbox: SandboxSpec) -> dict[str, str]:
-        """What the engine itself needs; the cell's own variables are named on its command line, without values."""
+        """What the engine itself needs. The sandbox's variables are passed by name, without values."""
         own = {name: os.environ[name] for name in _ENGINE_VARIABLES if name in os.environ}
         return {**own, **{name: value for name, value in sandbox.env.items() if name not in own}}
 
     def call_filter(self, cell: SandboxSpec) -> bytes | None:
-        return None  # the engine brings its own
+        return None  # the engine has its own
 
     def command(self, sandbox: SandboxSpec, call_filter: int | None = None) -> list[str]:
         limits = sandbox.limits
@@ -60,7 +58,7 @@ class Container:
         if self._engine == "podman" and os.geteuid() != 0:
             arguments += ["--userns", "keep-id"]
         for name, value in sorted(sandbox.env.items()):
-            # The engine's own PATH and HOME are of this machine; inside they must be the cell's.
+            # PATH and HOME of the environment are the engine's own, so the sandbox's are passed with their values.
             arguments += ["--env", f"{name}={value}" if name in _ENGINE_VARIABLES else name]
         for mount in sandbox.mounts:
             arguments += ["--mount", _bind(mount)]
@@ -81,7 +79,7 @@ class Container:
 
 
 def _bind(mount: Mount) -> str:
-    """The engine reads this as a list with commas: a path with one in it could name another folder."""
+    """The engine splits this at commas: a path with a comma could name another folder."""
     if any(char in f"{mount.source}{mount.target}" for char in ',"\n\r'):
         raise InvalidArguments(
             "Folders with a comma or a quote in their path can not be given to a container.",

@@ -1,4 +1,4 @@
-"""The process tree of a sandbox, read from /proc: process count and memory."""
+"""Process count and memory of a sandbox's process tree, read from /proc."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _MOST = 5_000
 
 @dataclass(frozen=True, slots=True)
 class ProcessUsage:
-    """What a tree of processes uses; memory that several share is counted once where the system tells."""
+    """Usage of a process tree. Shared memory is counted once where the system reports it."""
 
     processes: int
     memory_bytes: int
 
 
 def list_children(pid: int) -> list[int]:
-    """The processes a process has started and that still run, oldest first."""
+    """Running child processes, oldest first."""
     found: list[int] = []
     with contextlib.suppress(OSError, ValueError):
         for task in os.listdir(_PROC / str(pid) / "task"):
@@ -31,7 +31,7 @@ def list_children(pid: int) -> list[int]:
 
 
 def list_descendants(pid: int) -> list[int]:
-    """Everything below a process. Nothing leaves this tree: orphans of a cell fall to the cell's own first process."""
+    """All processes below one. Orphans stay in the tree: the sandbox's first process adopts them."""
     found: list[int] = []
     waiting = [pid]
     while waiting and len(found) < _MOST:
@@ -42,7 +42,7 @@ def list_descendants(pid: int) -> list[int]:
 
 
 def measure_usage(pid: int, enough: int) -> ProcessUsage:
-    """What the tree uses. Sharing is looked into only when the plain sum would be more than `enough`."""
+    """Usage of the tree. Shared memory is examined only if the plain sum exceeds `enough`."""
     tree = list_descendants(pid)
     resident = sum(_resident(each) for each in tree)
     if resident > enough:
@@ -51,8 +51,7 @@ def measure_usage(pid: int, enough: int) -> ProcessUsage:
 
 
 def kill_tree(pid: int) -> None:
-    """Kill a process with all below it: whatever holds the others together dies first. Where no tree can be read, as on
-    macOS, its group is what holds them together."""
+    """Kill a process with all its descendants. On macOS, where the tree cannot be read, kill its group."""
     tree = list_descendants(pid)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Isolation on macOS: the system's own sandbox, driven by a profile that starts from nothing."""
+"""Isolation on macOS: the system's sandbox with a deny-by-default profile."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _SYSTEM = (
 _SYSTEM_FILES = ("/", "/private/etc/localtime", "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 
 _LIMITED = 'ulimit -u "$1" -f "$2" -c 0 -t "$3"; shift 3; exec "$@"'
-"""A fixed text for the shell: macOS has no command that sets limits. Everything that varies comes as an argument."""
+"""macOS has no command that sets limits. The shell text is fixed; all values are passed as arguments."""
 
 
 class Seatbelt:
-    """Runs a cell with `sandbox-exec`. Paths inside are the paths outside."""
+    """Runs a sandbox with `sandbox-exec`. Paths are the same inside and outside."""
 
     name = "seatbelt"
     programs_of_host = True
@@ -50,7 +50,7 @@ class Seatbelt:
         return dict(sandbox.env)
 
     def call_filter(self, cell: SandboxSpec) -> bytes | None:
-        return None  # the profile decides
+        return None  # the profile does this
 
     def command(self, sandbox: SandboxSpec, call_filter: int | None = None) -> list[str]:
         limits = sandbox.limits
@@ -60,14 +60,14 @@ class Seatbelt:
         return [self._which("sandbox-exec") or "sandbox-exec", "-p", profile(sandbox), *limited, *sandbox.argv]
 
     def interpreter(self, pid: int) -> int | None:
-        return pid  # sandbox-exec and the shell have become the program
+        return pid  # sandbox-exec and the shell exec the program
 
     def stop_command(self, sandbox: SandboxSpec) -> list[str] | None:
         return None
 
 
 def profile(sandbox: SandboxSpec) -> str:
-    """Nothing is allowed but the system for reading, the cell's own places, and its own processes."""
+    """Allow only reading the system, using the sandbox's mounts and signalling its own processes."""
     readable = [f"(subpath {_quoted(place)})" for place in _SYSTEM]
     readable += [f"(literal {_quoted(place)})" for place in _SYSTEM_FILES]
     readable += [f"(subpath {_quoted(str(mount.source))})" for mount in sandbox.mounts]
@@ -76,7 +76,7 @@ def profile(sandbox: SandboxSpec) -> str:
     lines = [
         "(version 1)",
         "(deny default)",
-        '(import "system.sb")',  # what every program needs to be loaded at all
+        '(import "system.sb")',  # needed to load any program
         "(allow process-fork)",
         "(allow process-exec)",
         "(allow signal (target same-sandbox))",

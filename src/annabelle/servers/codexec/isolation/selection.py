@@ -25,13 +25,13 @@ _log = logging.getLogger(__name__)
 
 _PROBE_SECONDS = 20.0
 _AGAIN_SECONDS = 30.0
-"""After a failure the layers are tried again this much later, so that an install helps without a restart."""
+"""Delay before trying again after a failure, so that an install helps without a restart."""
 
 _PROBE_LIMITS = SandboxLimits(processes=16, memory_bytes=268_435_456, file_bytes=1_000_000, cpu_seconds=10)
 
 
 class IsolationSelector:
-    """The layer in use."""
+    """Finds the backend once and remembers it."""
 
     def __init__(self, config: CodeConfig, layers: Sequence[SandboxBackend] | None = None) -> None:
         known: Sequence[SandboxBackend] = layers or (Bubblewrap(), Seatbelt(), Container(config.engine, config.image))
@@ -43,7 +43,7 @@ class IsolationSelector:
         self._lock = asyncio.Lock()
 
     async def layer(self) -> SandboxBackend:
-        """The layer to use; Unavailable, with what to install, when nothing can keep code apart."""
+        """Return the backend. Raises Unavailable, with what to install, if none works."""
         async with self._lock:
             if self._found is not None:
                 return self._found
@@ -82,7 +82,7 @@ class IsolationSelector:
 
 
 async def _probe_backend(backend: SandboxBackend) -> str | None:
-    """Whether a cell really starts: namespaces may be forbidden where the program is there."""
+    """Start a trial sandbox: namespaces may be forbidden even if the program is installed."""
     sandbox = SandboxSpec("annabelle-probe", ("true",), (), SCRATCH, {"PATH": "/usr/bin:/bin"}, _PROBE_LIMITS)
     try:
         process = await spawn_sandbox(backend, sandbox, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE)
@@ -107,5 +107,5 @@ async def _probe_backend(backend: SandboxBackend) -> str | None:
 
 
 def _copy_refusal(refusal: Unavailable) -> Unavailable:
-    """A fresh error each time: one that was raised before would carry its old traceback along."""
+    """A new error each time: a re-raised one would carry its old traceback."""
     return Unavailable(refusal.message, hint=refusal.hint)

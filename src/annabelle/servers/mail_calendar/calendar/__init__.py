@@ -1,1 +1,1 @@
-"""Events and free time: of Google Calendar, or of any CalDAV server."""
+"""Events and free time, in Google Calendar or on a CalDAV server."""

@@ -1,4 +1,4 @@
-"""What the calendar tools share: the connected calendars, the user's time zone and the clock."""
+"""Shared by the calendar tools: connected calendars, time zone and clock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Clock = Callable[[], datetime]
 
 
 class ConnectedAccounts(Protocol):
-    """The calendars of the connected account; the same object until an account is connected again."""
+    """Calendars of the connected account, the same object until an account is connected again."""
 
     def google(self) -> GoogleApi | None: ...
 
@@ -32,8 +32,6 @@ def _now() -> datetime:
 
 
 class CalendarContext:
-    """What all calendar tools share: the connected calendars, the clock and the user's zone."""
-
     def __init__(
         self, accounts: ConnectedAccounts, timezone: str, access: ServerAccess, clock: Clock | None = None
     ) -> None:
@@ -43,7 +41,7 @@ class CalendarContext:
         self._service_of: object = None
 
     def service(self) -> CalendarService:
-        """The calendars of the connected account; Google comes first when there are two."""
+        """Calendars of the connected account. Google comes first if both are connected."""
         account = self._accounts.google() or self._accounts.mail()
         if account is None:
             raise Unavailable(
@@ -55,7 +53,7 @@ class CalendarContext:
         return self._service
 
     def zone(self, name: str | None = None) -> ZoneInfo:
-        """The zone of this name, otherwise the user's."""
+        """The named zone, or the user's."""
         if name:
             return load_zone(name)
         try:

@@ -1,4 +1,4 @@
-"""Calendar events, drafts and changes, and the service a calendar provider implements."""
+"""Calendar events, drafts and changes, and the interface of calendar providers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, Protocol, get_args
 from annabelle.core.errors import NotFound
 
 DayOrTime = date | datetime
-"""A day, or a moment with its zone; never a moment without one."""
+"""A day, or a moment with a zone."""
 
 InvitationAnswer = Literal["accepted", "declined", "tentative", "needsAction"]
 INVITATION_ANSWERS: tuple[InvitationAnswer, ...] = get_args(InvitationAnswer)
@@ -18,7 +18,7 @@ ReminderMethod = Literal["email", "popup"]
 
 @dataclass(frozen=True, slots=True)
 class EventSpan:
-    """From the start to the end, which is excluded; both are days or both are moments."""
+    """From start to end, which is excluded. Both are days or both are moments."""
 
     start: DayOrTime
     end: DayOrTime
@@ -29,7 +29,7 @@ class EventSpan:
 
     @property
     def last_day(self) -> DayOrTime:
-        """The end as people say it: an all-day event ends on its last day."""
+        """The end as people say it: the last day of an all-day event."""
         return self.end - timedelta(days=1) if self.all_day else self.end
 
 
@@ -49,8 +49,7 @@ class Reminder:
 
 @dataclass(frozen=True, slots=True)
 class CalendarEvent:
-    """`id` identifies it on its server. An occurrence of a series has its own id; `series_id` is the id of the
-    series."""
+    """An event. An occurrence has its own id; `series_id` is that of its series."""
 
     id: str
     calendar_id: str
@@ -67,7 +66,7 @@ class CalendarEvent:
     busy: bool = True
     link: str = ""
     version: str = ""
-    """Changes with every change of the event on its server."""
+    """Changes with every change on the server."""
 
     @property
     def my_answer(self) -> InvitationAnswer | None:
@@ -75,7 +74,6 @@ class CalendarEvent:
 
     @property
     def blocks(self) -> bool:
-        """Whether it blocks its time."""
         return self.busy and self.status != "cancelled" and self.my_answer != "declined"
 
 
@@ -90,12 +88,12 @@ class Calendar:
 
 
 PRIMARY = "primary"
-"""The id of every server's main calendar, as at Google."""
+"""Id of the main calendar on every server, as at Google."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventDraft:
-    """A new event. `key` identifies it: a second draft with the same key is the same event."""
+    """A new event. Drafts with the same key are the same event."""
 
     key: str
     summary: str
@@ -105,12 +103,12 @@ class EventDraft:
     attendees: tuple[str, ...] = ()
     recurrence: tuple[str, ...] = ()
     reminders: tuple[Reminder, ...] | None = None
-    """None means the calendar's default."""
+    """None for the calendar's default."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventChange:
-    """Changes to an event; None leaves a field unchanged."""
+    """Changes to an event. None leaves a field unchanged."""
 
     summary: str | None = None
     description: str | None = None
@@ -122,7 +120,7 @@ class EventChange:
 
 @dataclass(frozen=True, slots=True)
 class EventWindow:
-    """Selects the events that overlap the time from `start` to `end`."""
+    """Selects events that overlap the time from `start` to `end`."""
 
     start: datetime
     end: datetime
@@ -131,7 +129,7 @@ class EventWindow:
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Events ordered by start, the token of the next page, and how many could not be read."""
+    """Events by start, the next page's token, and how many were unreadable."""
 
     events: list[CalendarEvent]
     next_page: str | None = None
@@ -146,22 +144,22 @@ def event_not_found() -> NotFound:
 
 
 class CalendarService(Protocol):
-    """Calendars of one account. Ids come from this service's own results."""
+    """Calendars of one account. Ids come from its own results."""
 
     async def calendars(self) -> list[Calendar]: ...
 
     async def events(self, calendar_id: str, window: EventWindow, size: int, page_token: str | None) -> EventPage:
-        """The events of a window, recurring ones expanded."""
+        """Events of a window, with recurring ones expanded."""
         ...
 
     async def get(self, calendar_id: str, event_id: str) -> CalendarEvent: ...
 
     async def create(self, calendar_id: str, draft: EventDraft) -> tuple[CalendarEvent, bool]:
-        """The event, and whether it is new: False if one with this key exists already."""
+        """Return the event, and whether it is new: False if the key exists."""
         ...
 
     async def update(self, event: CalendarEvent, change: EventChange) -> CalendarEvent:
-        """Change exactly this version; Conflict if the event has changed since."""
+        """Change exactly this version. Raises Conflict if the event has changed."""
         ...
 
     async def delete(self, calendar_id: str, event_id: str) -> None: ...

@@ -51,9 +51,11 @@ _TRIES = 5
 
 
 async def create_once(service: CalendarService, calendar_id: str, draft: EventDraft) -> tuple[CalendarEvent, bool]:
-    """The event, and whether it is new. Its key comes from the call id or, without one, from its contents, so that a
-    repeated call finds the event of the first. Without a call id, an event that was changed or deleted since does not
-    count as the same."""
+    """Create an event unless a repeated call has done so. Returns whether it is new.
+
+    The key comes from the call id or, without one, from the contents. In the latter case, an event that was changed or
+    deleted since is not the same.
+    """
     call = current_call()
     seed = f"call:{call.user_id}:{call.call_id}" if call.call_id else f"content:{calendar_id}:{draft!r}"
     for number in range(_TRIES):
@@ -67,7 +69,7 @@ async def create_once(service: CalendarService, calendar_id: str, draft: EventDr
 async def update_with_retry(
     service: CalendarService, calendar_id: str, event_id: str, change_of: Callable[[CalendarEvent], EventChange]
 ) -> CalendarEvent:
-    """Change the current version; on a conflict, read the event again and retry."""
+    """Change the current version. On a conflict, read the event again and retry."""
     tries = _TRIES
     while True:
         tries -= 1
@@ -93,8 +95,6 @@ class EventDeleted(Result):
 
 
 class EventWriteTools:
-    """create_event, update_event, delete_event and quick_add_event."""
-
     def __init__(self, context: CalendarContext) -> None:
         self._context = context
 
@@ -257,8 +257,6 @@ class EventsFound(Result):
 
 
 class EventReadTools:
-    """list_calendars, list_events and get_event."""
-
     def __init__(self, context: CalendarContext, overflow: Overflow) -> None:
         self._context, self._overflow = context, overflow
 

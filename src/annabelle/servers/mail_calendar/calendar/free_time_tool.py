@@ -1,4 +1,4 @@
-"""The tool that finds free time."""
+"""The find_free_time tool."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from annabelle.servers.mail_calendar.calendar.times import read_window, to_utc, 
 
 @dataclass(frozen=True, slots=True, order=True)
 class TimeSlot:
-    """A period in UTC, where every minute exists exactly once."""
+    """A period in UTC, which has no clock changes."""
 
     start: datetime
     end: datetime
@@ -31,7 +31,7 @@ class TimeSlot:
 
 
 def find_busy_slots(events: Iterable[CalendarEvent], zone: ZoneInfo) -> list[TimeSlot]:
-    """The busy periods, merged. All-day events take whole days in the user's zone."""
+    """Merged busy periods. All-day events take whole days in the user's zone."""
     taken = sorted(slot for event in events if event.blocks and (slot := _to_slot(event, zone)).length > timedelta(0))
     merged: list[TimeSlot] = []
     for slot in taken:
@@ -43,7 +43,6 @@ def find_busy_slots(events: Iterable[CalendarEvent], zone: ZoneInfo) -> list[Tim
 
 
 def find_free_slots(asked: Iterable[TimeSlot], busy: list[TimeSlot], shortest: timedelta) -> list[TimeSlot]:
-    """The gaps between busy periods that are long enough."""
     free: list[TimeSlot] = []
     for slot in asked:
         start = slot.start
@@ -59,8 +58,7 @@ def find_free_slots(asked: Iterable[TimeSlot], busy: list[TimeSlot], shortest: t
 
 
 def daily_hours(start: datetime, end: datetime, zone: ZoneInfo, first: time, last: time) -> list[TimeSlot]:
-    """These hours of every day in a period, in the zone's wall clock time. If `last` is before `first`, it is on the
-    next day; equal hours mean the whole day."""
+    """These hours of every day in wall clock time. `last` may be on the next day; equal hours mean all day."""
     if first == last:
         return [TimeSlot(start.astimezone(UTC), end.astimezone(UTC))]
     slots: list[TimeSlot] = []
@@ -117,8 +115,6 @@ class FreeTime(Result):
 
 
 class FreeTimeTool:
-    """find_free_time."""
-
     def __init__(self, context: CalendarContext) -> None:
         self._context = context
 
@@ -165,14 +161,13 @@ class FreeTimeTool:
 
 
 async def _load_all_pages(service: CalendarService, calendar_id: str, window: EventWindow) -> EventPage:
-    """All pages as one."""
     events: list[CalendarEvent] = []
     unreadable = 0
     token: str | None = None
     for _ in range(_MAX_PAGES):
         page = await service.events(calendar_id, window, _PAGE, token)
         events += page.events
-        unreadable = max(unreadable, page.unreadable)  # a server that expands series counts them on every page
+        unreadable = max(unreadable, page.unreadable)  # the count is repeated on every page
         token = page.next_page
         if token is None:
             return EventPage(events, None, unreadable)

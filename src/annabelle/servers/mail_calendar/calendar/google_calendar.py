@@ -43,7 +43,7 @@ def read_calendar(entry: JsonObject) -> Calendar:
 
 
 def read_event(entry: JsonObject, calendar_id: str, zone: ZoneInfo) -> CalendarEvent:
-    """Raises ValueError for an event without a time, which Google sends for deleted ones."""
+    """Parse an event. Raises ValueError without a time, as for deleted events."""
     organizer = get_object(entry, "organizer")
     reminders = get_objects(get_object(entry, "reminders"), "overrides")
     lines = entry.get("recurrence")
@@ -83,7 +83,7 @@ def write_draft(draft: EventDraft) -> JsonObject:
 
 
 def write_change(change: EventChange, attendees: list[JsonObject]) -> JsonObject:
-    """The fields to change. `attendees` are the event's current ones, needed if the change touches them."""
+    """Fields to change. `attendees` are the current ones, needed if the change touches them."""
     body: JsonObject = {
         name: value
         for name, value in (
@@ -94,7 +94,7 @@ def write_change(change: EventChange, attendees: list[JsonObject]) -> JsonObject
         if value is not None
     }
     if change.span is not None:
-        # An event has a date or a moment; the other one must be cleared.
+        # An event has a date or a moment. The other one must be cleared.
         body["start"] = {"date": None, "dateTime": None, "timeZone": None, **_write_time(change.span.start)}
         body["end"] = {"date": None, "dateTime": None, "timeZone": None, **_write_time(change.span.end)}
     if change.attendees is not None or change.answer is not None:
@@ -146,8 +146,6 @@ _MAX_CALENDARS = 250
 
 
 class GoogleApi(Protocol):
-    """Requests on behalf of the connected account."""
-
     async def request(
         self,
         method: str,
@@ -161,7 +159,7 @@ class GoogleApi(Protocol):
 
 
 class GoogleCalendar:
-    """Google expands recurring events itself and notifies attendees of every change."""
+    """Google expands recurring events and notifies attendees itself."""
 
     def __init__(self, api: GoogleApi, zone: ZoneInfo) -> None:
         self._api, self._zone = api, zone
@@ -201,7 +199,7 @@ class GoogleCalendar:
         return event
 
     async def create(self, calendar_id: str, draft: EventDraft) -> tuple[CalendarEvent, bool]:
-        # With our own id a request can be repeated: the second finds the event of the first.
+        # With our own id the request is repeatable: a second one finds the first's event.
         body = {**write_draft(draft), "id": draft.key}
         params = {"sendUpdates": "all" if draft.attendees else "none"}
         try:
@@ -216,7 +214,7 @@ class GoogleCalendar:
                 "The user is not invited to this event, so there is nothing to answer.", field="response_status"
             )
         path = _events_path(event.calendar_id, event.id)
-        # Google replaces the whole list of attendees, so all are sent with all their fields.
+        # Google replaces the whole list, so all attendees are sent with all fields.
         listed = get_objects(await self._api.request("GET", path), "attendees") if _touches_attendees(change) else []
         changed = await self._api.request(
             "PATCH",
@@ -233,7 +231,7 @@ class GoogleCalendar:
         try:
             await self._api.request("DELETE", path, params={"sendUpdates": "all"})
         except NotFound:
-            # The answer to an earlier request may have been lost: an event that is gone counts as deleted.
+            # The response to an earlier request may have been lost, so a cancelled event counts as deleted.
             if (await self._api.request("GET", path)).get("status") != "cancelled":
                 raise
 

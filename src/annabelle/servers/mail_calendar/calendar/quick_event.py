@@ -1,7 +1,6 @@
 """Reads an event from one sentence, relative to now in the user's time zone.
 
-dateparser reads the dates. This module finds them in the sentence and removes what it understood.
-What is left is the title.
+dateparser reads the dates. This module finds them in the sentence and removes them. The rest is the title.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ _BETWEEN = r"[\s,]*"
 _NUMERIC_DATE = r"\d+[./-]\d+[./-]\d+|(?!24/7)\d{1,2}/\d{1,2}|\d{1,2}\.\d{1,2}\."
 _DOTTED_DATE = r"(\d{1,2})\.(\d{1,2})\."
 _CLEAR = r"\d|[^\W\d]{4}"
-"""A short word of another language alone may be a name: "Call Mar" is no day in March."""
+"""A short foreign word alone may be a name: "Call Mar" is no day in March."""
 _NO_DAY = r"(?:%no_day%)|.*\s(?:%dangling%)|.*(?::|\d\s?[ap]\.?m\b|\d\s+\d{1,2}$).*"
-"""A time of day, words that belong to what follows, and a date with a number after it that may be anything."""
+"""Times of day, words that belong to what follows, and dates followed by an unrelated number."""
 _UNTIL = r"\s*(?:-|–|—|\b(?:%until%)\b)\s*"
 _UNTIL_DAY = rf"{_UNTIL}(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?![:.]\d|\s*[ap]\.?m)"
 _THURSDAY = r"\b(?:%thursday%)\b"
@@ -78,12 +77,12 @@ class QuickEvent:
 class _NamedDay:
     day: date
     later: date | None = None
-    """The next day that fits the words if `day` is today."""
+    """The next matching day if `day` is today."""
     not_today: bool = False
-    """Whether `later` is meant when no hour is given: "holiday on friday", said on a friday."""
+    """Whether `later` is meant without an hour: "holiday on friday", said on a friday."""
     relative: bool = False
     wait: timedelta | None = None
-    """The time until then, where the words give it to the minute: "in 3 hours"."""
+    """Time until then, if given to the minute: "in 3 hours"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ class _ClockHours:
 
 
 def read_sentence(sentence: str, now: datetime) -> QuickEvent:
-    """`now` has the user's zone. InvalidArguments if the sentence has no time or no title."""
+    """Read an event. `now` has the user's zone. Raises InvalidArguments without a time or a title."""
     zone = now.tzinfo
     assert isinstance(zone, ZoneInfo)
     text = _RemainingText(sentence)
@@ -120,7 +119,7 @@ def read_sentence(sentence: str, now: datetime) -> QuickEvent:
 
 
 class _RemainingText:
-    """The part of a sentence that is not understood yet; a gap separates words that were not adjacent."""
+    """The part of a sentence not yet understood. Gaps separate words that were not adjacent."""
 
     def __init__(self, sentence: str) -> None:
         self.text = sentence.replace(_GAP, " ")
@@ -132,7 +131,7 @@ class _RemainingText:
         self.text = f"{self.text[:start]} {_GAP} {self.text[end:]}"
 
     def to_title(self) -> str:
-        """What is left, without prepositions of what was removed."""
+        """The rest, without dangling prepositions."""
         left = _pattern(_DANGLING).sub(" ", self.text)
         return " ".join(left.replace(_GAP, " ").split()).strip(_EDGES)
 
@@ -153,7 +152,7 @@ def _pattern(template: str) -> re.Pattern[str]:
 def _take_days(
     text: _RemainingText, now: datetime, languages: tuple[str, ...]
 ) -> tuple[_NamedDay, _NamedDay | None] | None:
-    """The first and, if there are two with "to" between them, the last day that is named."""
+    """Remove and return the first day and, after "to", the last day."""
     phrases = [
         (start, end, found)
         for start, end in _phrases(text.text)
@@ -169,14 +168,14 @@ def _take_days(
 
 
 def _certainty(text: str, start: int, end: int, day: _NamedDay) -> tuple[bool, bool, int, int]:
-    """A date with figures is more certain than "tomorrow", and that more than a weekday, which may be in a name."""
+    """A date with figures is more certain than "tomorrow", and that more than a weekday, which may be a name."""
     return re.search(r"\d", text[start:end]) is not None, day.relative, -start, end - start
 
 
 def _read_last_day(
     tail: str, first: _NamedDay, now: datetime, languages: tuple[str, ...]
 ) -> tuple[_NamedDay | None, int]:
-    """The day after "to", and the length of the words that name it."""
+    """The day after "to", and the length of its words."""
     link = _pattern(_UNTIL).match(tail)
     if link is None:
         return None, 0
@@ -195,7 +194,7 @@ def _read_last_day(
 
 
 def _phrases(text: str) -> Iterator[tuple[int, int]]:
-    """Spans of up to six adjacent words, which may name a day."""
+    """Spans of up to six adjacent words that may name a day."""
     tokens = list(_pattern(_WORD).finditer(text))
     for first, token in enumerate(tokens):
         end = token.start()
@@ -247,7 +246,7 @@ def _take_length(text: _RemainingText) -> timedelta | None:
 
 
 def _take_rule(text: _RemainingText, now: datetime) -> tuple[str, _NamedDay] | None:
-    """The rule, and the first day it is on."""
+    """Remove and return the rule and its first day."""
     rules = _words()["repeat"]
     assert isinstance(rules, dict)
     for match in text.find_all(_REPEAT):
@@ -270,7 +269,7 @@ def _read_weekday_rule(word: str) -> str | None:
 
 
 def _take_hours(text: _RemainingText) -> _ClockHours | None:
-    """The first clear time of day: with minutes, with am or pm, or after "at"."""
+    """Remove and return the first clear time: with minutes, with am or pm, or after "at"."""
     for template, read in ((_CLOCK_RANGE, _read_range), (_CLOCK, _read_clock), (_BARE_CLOCK, _read_bare)):
         for match in text.find_all(template):
             if (hours := read(match)) is not None:
@@ -280,10 +279,10 @@ def _take_hours(text: _RemainingText) -> _ClockHours | None:
 
 
 def _read_range(match: re.Match[str]) -> _ClockHours | None:
-    """A range needs a sign that it means hours: "2-3 people" has none."""
+    """A range needs a sign of hours: "2-3 people" has none."""
     if not any(match[group] for group in ("lead", "m1", "p1", "m2", "p2")):
         return None
-    # "9-10am" and "1-3pm": what is said of the end is meant for the start too, unless that would be after it.
+    # "9-10am" and "1-3pm": am or pm of the end also applies to the start, unless the start would be later.
     end = to_clock(match["h2"], match["m2"], match["p2"])
     start = to_clock(match["h1"], match["m1"], match["p1"] or match["p2"])
     if start is not None and end is not None and start > end and match["p1"] is None and match["p2"]:
@@ -335,7 +334,7 @@ def _build_span(
         past_midnight = end.astimezone(UTC) <= start.astimezone(UTC)
         return EventSpan(start, to_zone(datetime.combine(closing + _DAY, hours.end), zone) if past_midnight else end)
     if closing > start.date():
-        # From an hour of one day to another day: until the end of that day.
+        # From an hour on one day until the end of another day.
         return EventSpan(start, to_zone(datetime.combine(closing + _DAY, time.min), zone))
     return EventSpan(start, add_length(start, length or _HOUR))
 

@@ -1,4 +1,4 @@
-"""Recurrence rules of RFC 5545: validated and adapted to the event's start."""
+"""Recurrence rules (RFC 5545), validated and adapted to the event's start."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ Rule = dict[str, list[object]]
 
 
 def read_recurrence(lines: Sequence[str], span: EventSpan, zone: ZoneInfo) -> tuple[str, ...]:
-    """The lines in the form calendars accept. InvalidArguments for an invalid rule, or one that is too dense."""
+    """Normalize the lines. Raises InvalidArguments for an invalid or too frequent rule."""
     return tuple(_read_line(line.strip(), span, zone) for line in lines)
 
 
 def is_cheap_to_expand(rule: Rule) -> bool:
-    """Whether a rule can be expanded quickly. An hourly rule is a mistake, an interval of zero never ends, and a day
-    that never occurs ("every 30 February") would be searched for until the end of the calendar, which an invitation
-    could exploit."""
+    """Whether a rule can be expanded quickly.
+
+    An interval of zero never ends, and a day that never occurs ("every 30 February") would be searched for until the
+    end of the calendar. An invitation could exploit both.
+    """
     frequencies = {str(frequency).upper() for frequency in rule.get("FREQ") or []}
     steps = rule.get("INTERVAL") or [1]
     if not frequencies <= _FREQUENCIES or not all(isinstance(step, int) and step > 0 for step in steps):
@@ -53,7 +55,6 @@ def is_cheap_to_expand(rule: Rule) -> bool:
 
 
 def _has_days(rule: Rule) -> bool:
-    """Whether one of the rule's months has one of its days."""
     months = rule.get("BYMONTH") or list(range(1, 13))
     days = rule.get("BYMONTHDAY") or [1]
     return any(
@@ -90,7 +91,7 @@ def _read_line(line: str, span: EventSpan, zone: ZoneInfo) -> str:
 
 
 def _format_time(text: str, span: EventSpan, zone: ZoneInfo) -> str:
-    """One of the event's times in the form of its start; a day alone means the occurrence on that day."""
+    """Format a time like the event's start. A day means the occurrence on that day."""
     try:
         given = datetime.strptime(text.rstrip("Z"), "%Y%m%dT%H%M%S" if "T" in text else "%Y%m%d")
         if span.all_day:
@@ -105,7 +106,7 @@ def _format_time(text: str, span: EventSpan, zone: ZoneInfo) -> str:
 
 
 def _read_until(until: object, span: EventSpan, zone: ZoneInfo) -> date:
-    """UNTIL in the form of the start: a day for days, otherwise UTC. A day alone is included."""
+    """UNTIL in the form of the start: a day for all-day events, otherwise UTC. A day is included."""
     if not isinstance(until, date):
         raise _rule_error()
     if span.all_day:

@@ -56,7 +56,6 @@ class EventShown(BaseModel):
     rest: str | None = Field(default=None, description="Workspace file with the whole description, if it was cut")
 
     def to_line(self) -> str:
-        """One line that identifies the event."""
         where = f" ({self.location})" if self.location else ""
         series = ", repeats" if self.series_id or self.recurrence else ""
         off = f", {self.status}" if self.status != "confirmed" else ""
@@ -69,7 +68,6 @@ class EventShown(BaseModel):
         return format_period(datetime.fromisoformat(self.start), datetime.fromisoformat(self.end))
 
     def to_details(self) -> str:
-        """All details of one event."""
         parts = [self.to_line(), f"Calendar: {self.calendar_id}"]
         if self.organizer:
             parts.append(f"Organizer: {self.organizer}")
@@ -103,7 +101,7 @@ class EventSaved(Result):
 def show_event(
     event: CalendarEvent, zone: ZoneInfo, *, description: str | None = None, rest: str | None = None
 ) -> EventShown:
-    """`description` is the text to show; without it, the beginning of the event's own."""
+    """`description` is the text to show. By default, it is the beginning of the event's own."""
     own = event.span.start.tzinfo if isinstance(event.span.start, datetime) else None
     other = own.key if isinstance(own, ZoneInfo) and own.key != zone.key else None
     begins = event.description[:_SNIPPET_CHARS] + ("…" if len(event.description) > _SNIPPET_CHARS else "")

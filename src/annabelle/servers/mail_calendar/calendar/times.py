@@ -1,7 +1,7 @@
 """Converts times in calls to moments with a zone.
 
-A local time skipped in spring is read with the offset before the change, as in RFC 5545; of one that occurs twice in
-autumn, the first is taken.
+A local time skipped in spring has the offset before the change, as in RFC 5545. Of a repeated one in autumn, the first
+is taken.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DAY_EXAMPLE = "Write it like 2026-12-03."
 _WINDOW = timedelta(days=30)
 _LONGEST_WINDOW = timedelta(days=366 * 5)
 _YEARS = range(1900, 2200)
-"""Outside these years, converting a time to another zone could leave the range of datetime."""
+"""In other years, a conversion could leave the range of datetime."""
 
 
 def load_zone(name: str, field: str | None = "time_zone") -> zoneinfo.ZoneInfo:
@@ -35,7 +35,7 @@ def load_zone(name: str, field: str | None = "time_zone") -> zoneinfo.ZoneInfo:
 
 
 def to_zone(moment: datetime, zone: zoneinfo.ZoneInfo) -> datetime:
-    """A moment in a zone; one without an offset is wall clock time there."""
+    """Convert a moment. Without an offset it is wall clock time in the zone."""
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)
     return aware.astimezone(UTC).astimezone(zone)
 
@@ -45,7 +45,7 @@ def midnight(day: date, zone: zoneinfo.ZoneInfo) -> datetime:
 
 
 def to_utc(given: DayOrTime, zone: zoneinfo.ZoneInfo) -> datetime:
-    """The start of a day, or the moment itself, in UTC, where moments compare correctly across clock changes."""
+    """A moment, or the start of a day, in UTC, where moments compare correctly across clock changes."""
     return (given if isinstance(given, datetime) else midnight(given, zone)).astimezone(UTC)
 
 
@@ -72,7 +72,7 @@ def read_day(text: str, field: str) -> date:
 def read_window(
     time_min: str | None, time_max: str | None, zone: zoneinfo.ZoneInfo, now: datetime, query: str = ""
 ) -> EventWindow:
-    """Thirty days from now by default. A date alone means the whole day."""
+    """Window of 30 days from now by default. A date means the whole day."""
     start = _read_edge(time_min, zone, "time_min", timedelta(0)) if time_min else now.astimezone(UTC)
     end = _read_edge(time_max, zone, "time_max", timedelta(days=1)) if time_max else start + _WINDOW
     if end <= start:
@@ -91,8 +91,7 @@ def read_span(
     end_date: str | None,
     before: EventSpan | None = None,
 ) -> EventSpan | None:
-    """The span of an event; None if its start is not known. `before` is the old span: a new start keeps its length, a
-    new end keeps its start."""
+    """Span of an event, or None without a start. With `before`, a new start keeps the length, a new end the start."""
     if start_date_time and start_date:
         raise InvalidArguments("Give start_date_time or start_date, not both.", field="start_date")
     if end_date_time and end_date:
@@ -115,14 +114,14 @@ def read_span(
 
 
 def to_zone_of(span: EventSpan, before: EventSpan) -> EventSpan:
-    """The same time in the event's former zone: a series must keep following the clocks there."""
+    """Convert to the event's former zone: a series must keep following its clocks."""
     if not (isinstance(before.start, datetime) and isinstance(span.start, datetime) and isinstance(span.end, datetime)):
         return span
     return EventSpan(span.start.astimezone(before.start.tzinfo), span.end.astimezone(before.start.tzinfo))
 
 
 def add_length(start: DayOrTime, length: timedelta) -> DayOrTime:
-    """A moment later by so much elapsed time, or a day later by so many days."""
+    """Add elapsed time to a moment, or days to a day."""
     if isinstance(start, datetime):
         return (start.astimezone(UTC) + length).astimezone(start.tzinfo)
     return start + length
@@ -147,7 +146,7 @@ def _build_span(start: DayOrTime, end: DayOrTime | None, before: EventSpan | Non
 
 
 def _span_length(span: EventSpan) -> timedelta:
-    # Python subtracts two moments of one zone by wall clock time, which is wrong across a clock change.
+    # Python subtracts moments of one zone by wall clock time, which is wrong across a clock change.
     if isinstance(span.start, datetime) and isinstance(span.end, datetime):
         return span.end.astimezone(UTC) - span.start.astimezone(UTC)
     return timedelta(days=span.end.toordinal() - span.start.toordinal())

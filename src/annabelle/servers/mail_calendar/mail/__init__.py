@@ -1,1 +1,1 @@
-"""Mail: one set of tools over two kinds of mailbox."""
+"""Mail tools, over Google or IMAP and SMTP."""

@@ -36,8 +36,6 @@ _SYSTEM = frozenset({"INBOX", "SENT", "DRAFT", "TRASH", "SPAM", "UNREAD", "STARR
 
 
 class GoogleLabels:
-    """The labels of one account, fetched on demand."""
-
     def __init__(self, session: GoogleSession) -> None:
         self._session = session
 
@@ -68,7 +66,7 @@ class GoogleLabels:
         return label
 
     async def resolve_ids(self, labels: tuple[str, ...]) -> tuple[str, ...]:
-        """Ids of labels given by id or name; no request is made if all are certainly ids."""
+        """Ids of labels given by id or name. Makes no request if all are clearly ids."""
         if all(label.startswith("Label_") or label in _SYSTEM for label in labels):
             return labels
         return tuple([(await self._find(label)).id for label in labels])
@@ -90,8 +88,7 @@ Lines = Callable[[Iterable[str]], Awaitable[list[MessageSummary]]]
 
 
 async def list_arrivals(session: GoogleSession, lines: Lines, cursor: str | None, count: int) -> ArrivedMails:
-    """Mails after the cursor, oldest first. Without a cursor, or with one that Google has discarded, those of the last
-    day."""
+    """Mails after the cursor, oldest first. Without a cursor, or with an expired one, those of the last day."""
     if cursor is not None and cursor.isdecimal():
         try:
             ids, behind, more = await _read_history(session, cursor, count)
@@ -102,7 +99,7 @@ async def list_arrivals(session: GoogleSession, lines: Lines, cursor: str | None
 
 
 async def _read_history(session: GoogleSession, cursor: str, count: int) -> tuple[list[str], str, bool]:
-    """Ids in order of arrival. If there are too many, the cursor stops after the last one returned."""
+    """Ids in order of arrival. If there are too many, the cursor is after the last one returned."""
     ids: list[str] = []
     behind, page_token = cursor, None
     for _ in range(_MAX_PAGES):
@@ -131,7 +128,7 @@ async def _read_history(session: GoogleSession, cursor: str, count: int) -> tupl
 
 
 async def _list_last_day(session: GoogleSession, lines: Lines, count: int) -> ArrivedMails:
-    # The cursor is read first, so that mail arriving meanwhile is seen twice rather than never.
+    # Read the cursor first, so that mail arriving meanwhile is seen twice rather than never.
     cursor = wire.get_text(await session.request("GET", f"{_ME}/profile"), "historyId")
     params = {"q": "newer_than:1d", "labelIds": ["INBOX"], "maxResults": count}
     page = await session.request("GET", f"{_ME}/messages", params=params)
@@ -149,7 +146,7 @@ _AT_ONCE = 8
 
 
 async def gather_limited(ask: Callable[[str], Awaitable[T]], ids: Iterable[str]) -> list[T]:
-    """All results in order, a few requests at a time because of Google's rate limit."""
+    """Results in order, with few concurrent requests because of Google's rate limit."""
     gate = asyncio.Semaphore(_AT_ONCE)
 
     async def ask_when_free(item: str) -> T:
@@ -169,12 +166,10 @@ _PARTS = "partId,mimeType,filename,headers,body(size,attachmentId)"
 LINE = f"id,threadId,labelIds,snippet,internalDate,payload({_PARTS},parts({_PARTS},parts({_PARTS},parts({_PARTS}))))"
 """Fields of a message without its content."""
 _INLINE_BYTES = 3_000_000
-"""Larger mails have to be uploaded."""
+"""Larger mails must be uploaded."""
 
 
 class GoogleMailbox:
-    """The mail of the connected Google account."""
-
     def __init__(self, session: GoogleSession) -> None:
         self._session = session
         self._labels = GoogleLabels(session)
@@ -203,14 +198,14 @@ class GoogleMailbox:
         return FoundMails(lines, wire.get_text(page, "nextPageToken") or None)
 
     async def load_summaries(self, ids: Iterable[str]) -> list[MessageSummary]:
-        """Summaries of mails, in this order; those deleted meanwhile are left out."""
+        """Summaries in this order, without mails deleted meanwhile."""
         found = await gather_limited(self._load_summary, ids)
         return [line for line in found if line is not None]
 
     async def read(self, message_id: str) -> MailMessage:
         message = await self._session.request("GET", _path_of("messages", message_id), params={"format": "full"})
 
-        def parse_message(stop: StopSign) -> MailMessage:  # a mail may be long, and others are waiting
+        def parse_message(stop: StopSign) -> MailMessage:  # a long mail must not block the event loop
             content = extract_body(wire.parse_part(wire.get_object(message, "payload")))
             return MailMessage(wire.parse_summary(message), wire.parse_headers(message), content)
 
@@ -295,7 +290,7 @@ class GoogleMailbox:
         except OutcomeUnknown:
             if await self._load_draft(draft_id):
                 raise
-            return SendOutcome(None)  # Google removes a draft only when it was sent or deleted
+            return SendOutcome(None)  # Google removes a draft only if it was sent or deleted
         return SendOutcome(wire.get_text(sent, "id"), wire.get_text(sent, "threadId"))
 
     async def delete_draft(self, draft_id: str) -> None:
@@ -330,7 +325,7 @@ class GoogleMailbox:
         await self._session.request("DELETE", _path_of("settings/filters", filter_id))
 
     async def close(self) -> None:
-        """Nothing to close: the session belongs to the account."""
+        """The session belongs to the account."""
 
     async def _load_summary(self, message_id: str) -> MessageSummary | None:
         try:
@@ -348,7 +343,7 @@ class GoogleMailbox:
             return {}
 
     async def _reload_draft(self, answer: JsonObject) -> MailDraft:
-        """The current draft; Google's response to a change has only its ids."""
+        """The current draft. Google's response to a change has only ids."""
         return wire.parse_draft(await self._load_draft(wire.get_text(answer, "id")) or answer)
 
     async def _find_sent(self, message_id: str) -> SendOutcome | None:
@@ -359,7 +354,7 @@ class GoogleMailbox:
         return None
 
     async def _submit(self, method: str, path: str, mail: EmailMessage, around: JsonObject) -> JsonObject:
-        """Send a mail with its metadata, as JSON or, if it is large, as an upload."""
+        """Send a mail with its metadata as JSON or, if it is large, as an upload."""
         data = mail.as_bytes()
         if len(data) <= _INLINE_BYTES:
             raw = {"raw": wire.encode_base64(data)}

@@ -69,7 +69,7 @@ def parse_part(payload: JsonObject, depth: int = 0) -> MailPart:
 
 
 def attachment_key(payload: JsonObject, part_id: str) -> str:
-    """Google's current attachment id of a part; empty if the content is inline."""
+    """Google's current attachment id of a part, empty if the content is inline."""
     if (get_text(payload, "partId") or "0") == part_id:
         return get_text(get_object(payload, "body"), "attachmentId")
     return next((key for key in (attachment_key(one, part_id) for one in get_objects(payload, "parts")) if key), "")

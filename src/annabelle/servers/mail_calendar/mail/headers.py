@@ -21,7 +21,7 @@ MAX_HEADER_CHARS = 20_000
 
 
 def decode_header_text(raw: str) -> str:
-    """One line, with encoded words decoded, unfolded, without control characters."""
+    """Decode a header to one line, without control characters."""
     text = raw[:MAX_HEADER_CHARS]
     unfolded = re.sub(r"\r?\n[ \t]+", " ", text)
     try:
@@ -37,8 +37,7 @@ def decode_header_text(raw: str) -> str:
 
 
 def parse_addresses(raw: str) -> list[tuple[str, str]]:
-    """Names and addresses of an address header. It is split before decoding, so that no name can smuggle in an address;
-    addresses themselves are never encoded."""
+    """Names and addresses of a header. Split before decoding, so that no name can smuggle in an address."""
     try:
         pairs = getaddresses([raw[:MAX_HEADER_CHARS]])
     except (ValueError, IndexError, TypeError, RecursionError):
@@ -70,7 +69,7 @@ def _raw_bytes(text: str) -> bytes:
 
 
 def _clean_address(address: str) -> str:
-    """Keep characters that are not ASCII: replaced by question marks, they could form somebody else's address."""
+    """Keep non-ASCII characters: replaced, they could form another person's address."""
     return _raw_bytes("".join(_UNSAFE_IN_HEADERS.sub("", address).split())).decode("utf-8", "replace")
 
 
@@ -112,14 +111,14 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]")
 
 
 def require_one_line(text: str, field: str) -> str:
-    """A header value. A line break would start another header, so it is refused."""
+    """Check a header value. A line break would start another header."""
     if _CONTROL.search(text):
         raise InvalidArguments(f"{field} may not have line breaks or control characters in it.", field=field)
     return text.strip()
 
 
 def parse_recipients(text: str | None, field: str) -> tuple[Address, ...]:
-    """Parse `ada@example.com, "Love, Ada" <ada@example.com>`; the error names the first invalid address."""
+    """Parse `ada@example.com, "Love, Ada" <ada@example.com>`. The error names the first invalid address."""
     if not text or not text.strip():
         return ()
     found: list[Address] = []
@@ -137,7 +136,7 @@ def parse_recipients(text: str | None, field: str) -> tuple[Address, ...]:
 def _split(text: str, field: str) -> list[tuple[str, str]]:
     try:
         return getaddresses([text.replace(";", ",")])
-    except (RecursionError, ValueError, IndexError) as error:  # endlessly nested parentheses
+    except (RecursionError, ValueError, IndexError) as error:  # deeply nested parentheses
         raise InvalidArguments(f"{field} can not be read as addresses.", field=field) from error
 
 
@@ -159,7 +158,6 @@ def _address_error(text: str, field: str) -> InvalidArguments:
 
 
 def exclude_address(addresses: tuple[Address, ...], own: str) -> tuple[Address, ...]:
-    """All addresses but the user's own."""
     return tuple(address for address in addresses if address.addr_spec.lower() != own.lower())
 
 

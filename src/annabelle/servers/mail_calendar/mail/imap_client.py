@@ -1,4 +1,4 @@
-"""The part of the IMAP library that is used, with types. Loaded on first use."""
+"""Typed interface to the used part of the IMAP library. Imported on first use."""
 
 from __future__ import annotations
 
@@ -44,8 +44,6 @@ class _FolderLister(Protocol):
 
 
 class ImapClient(Protocol):
-    """The part of IMAPClient that is used."""
-
     def login(self, username: str, password: str) -> object: ...
     def plain_login(self, identity: str, password: str) -> object: ...
     def starttls(self, ssl_context: ssl.SSLContext | None = None) -> object: ...
@@ -71,7 +69,7 @@ class ImapClient(Protocol):
 
 
 def open_client(server: MailServerAddress, seconds: float, context: ssl.SSLContext) -> ImapClient:
-    """A connection, encrypted as the account says, before sign-in."""
+    """Connect, with the account's encryption, without signing in."""
     timeout = imapclient.SocketTimeout(connect=seconds, read=seconds)
     client = imapclient.IMAPClient(
         server.host,
@@ -87,26 +85,25 @@ def open_client(server: MailServerAddress, seconds: float, context: ssl.SSLConte
 
 
 def check_alive(client: ImapClient) -> None:
-    """Raise if an idle connection has broken; the wait for the server's answer is short."""
+    """Raise if an idle connection has broken. Waits only briefly."""
     client.socket().settimeout(_LIFE_SECONDS)
     client.noop()
     set_long_timeout(client)
 
 
 def set_long_timeout(client: ImapClient) -> None:
-    """Allow longer waits from now on, as a search of all mail needs."""
+    """Allow longer waits, as for a search of all mail."""
     client.socket().settimeout(SECONDS)
 
 
 def encode_search(criteria: Criteria) -> list[bytes]:
-    """The search criteria. Search text is sent as a literal, so that it cannot be taken for a keyword; a group ends
-    with ALL, because a literal cannot be followed by a parenthesis."""
+    """Encode search criteria. Text is sent as a literal, so that it cannot be taken for a keyword."""
     words: list[bytes] = []
     for one in criteria:
         if isinstance(one, SearchText):
             words.append(cast("bytes", literal(one.value.encode("utf-8", "replace"))))
         elif isinstance(one, list):
-            inside = [*encode_search(one), b"ALL)"]
+            inside = [*encode_search(one), b"ALL)"]  # a literal cannot be followed by a parenthesis
             inside[0] = b"(" + inside[0]
             words += inside
         elif isinstance(one, date):
@@ -117,12 +114,12 @@ def encode_search(criteria: Criteria) -> list[bytes]:
 
 
 ListedFolder = tuple[frozenset[bytes], str, str]
-"""A folder's flags in lower case, the hierarchy delimiter, and its name."""
+"""Flags in lower case, hierarchy delimiter and name of a folder."""
 
 
 def list_folders(client: ImapClient) -> list[ListedFolder]:
     """All folders. Parsed here, because the library rejects the whole list if one name has an unmatched bracket."""
-    inner = cast("_FolderLister", client._imap)  # pyright: ignore  no public way to the answer as it came
+    inner = cast("_FolderLister", client._imap)  # pyright: ignore  no public access to the raw response
     kind, lines = inner.list()
     if kind != "OK":
         raise IMAPClientError("LIST failed")

@@ -28,26 +28,25 @@ _log = logging.getLogger(__name__)
 WRONG_PASSWORD = "The mail server does not accept the user name or the password."  # noqa: S105  a sentence
 CONNECT_AGAIN = "Run: annabelle connect mail"
 _IDLE_SECONDS = 20.0
-"""A connection idle for this many seconds is checked before it is used."""
+"""After this many idle seconds, a connection is checked before use."""
 _WAIT_SECONDS = 100.0
 
 ImapWork = Callable[["ImapClient", StopSign], T]
 
 
 class ImapConnection:
-    """Runs work on the mailbox. Work must be repeatable, because a broken connection is retried."""
+    """Runs work on the mailbox. Work must be repeatable, because it is retried on a new connection."""
 
     def __init__(self, account: MailAccount, access: ServerAccess) -> None:
         self.rejected = False
-        """Whether the server refused the password; readiness reports it."""
+        """Whether the server refused the password. Shown by readiness."""
         self._account, self._access = account, access
         self._server = f"The mail server {account.imap.host}:{account.imap.port}"
         self._lock = asyncio.Lock()
         self._line = _ImapLine()
 
     async def run(self, work: ImapWork[T]) -> T:
-        """The result of the work. After a broken connection it is repeated once on a new one; a silent server is not
-        retried."""
+        """Run work. After a broken connection it is repeated once; a silent server is not retried."""
         try:
             async with asyncio.timeout(_WAIT_SECONDS), self._lock, self._access.sign_in_timeout(self._server) as let_in:
                 return await self._guarded(work, let_in)
@@ -71,7 +70,7 @@ class ImapConnection:
             return await in_thread(run_in_thread)
         finally:
             if not finished:
-                self._line = _ImapLine()  # a thread that does not stop keeps its connection; the next call gets another
+                self._line = _ImapLine()  # the thread still runs and keeps its connection
                 line.drop()
 
     async def close(self) -> None:
@@ -137,8 +136,6 @@ class ImapConnection:
 
 
 class _ImapLine:
-    """One open connection, or none yet."""
-
     def __init__(self) -> None:
         self.client: ImapClient | None = None
         self.used = 0.0
@@ -151,7 +148,7 @@ class _ImapLine:
 
 
 def _sign_in(client: ImapClient, account: MailAccount) -> None:
-    """Sign in as `annabelle connect mail` does: only this mechanism accepts every character in a password."""
+    """Sign in like `annabelle connect mail`: only this mechanism accepts every character in a password."""
     sign_in = client.plain_login if client.has_capability("AUTH=PLAIN") else client.login
     sign_in(account.username, account.password.get_secret_value())
 

@@ -1,4 +1,4 @@
-"""Filters for IMAP mailboxes, kept in a file and applied when new mail is read."""
+"""Filters for IMAP mailboxes, stored in a file and applied when new mail is read."""
 
 from __future__ import annotations
 
@@ -35,12 +35,10 @@ else:
 _log = logging.getLogger(__name__)
 MAX_FILTERS = 200
 _AT_ONCE = 500
-"""New mails sorted in one run; the rest follow in the next."""
+"""New mails sorted in one run. The rest follow in the next."""
 
 
 class StoredFilter(BaseModel):
-    """A filter as it is in the file."""
-
     id: str
     sender: str | None = None
     to: str | None = None
@@ -60,7 +58,7 @@ class StoredFilter(BaseModel):
 
 
 class StoredAccountFilters(BaseModel):
-    """The filters of one mailbox, and the position up to which its inbox is sorted."""
+    """Filters of one mailbox, and the position up to which its inbox is sorted."""
 
     filters: list[StoredFilter] = Field(default_factory=list[StoredFilter])
     validity: int = 0
@@ -72,7 +70,7 @@ class _FilterFile(BaseModel):
 
 
 class ImapFilterStore:
-    """The filters of one mailbox, in the file of all mailboxes."""
+    """Filters of one mailbox, in a file shared by all mailboxes."""
 
     def __init__(self, file: Path, address: str) -> None:
         self._file, self._address = file, address
@@ -110,7 +108,7 @@ class ImapFilterStore:
             add=list(action.add_label_ids),
             remove=list(action.remove_label_ids),
         )
-        build_criteria(made)  # refuse an impossible query now, not when mail arrives
+        build_criteria(made)  # refuse an invalid query now, not when mail arrives
 
         def append_filter(account: StoredAccountFilters) -> None:
             if len(account.filters) >= MAX_FILTERS:
@@ -143,7 +141,7 @@ class ImapFilterStore:
 
 
 def build_criteria(kept: StoredFilter) -> tuple[Criteria, bool | None]:
-    """The search for a filter's criteria, and whether an attachment is required."""
+    """Search criteria of a filter, and whether an attachment is required."""
     criteria: Criteria = []
     if kept.sender:
         criteria += ["FROM", SearchText(kept.sender)]
@@ -162,7 +160,7 @@ def build_criteria(kept: StoredFilter) -> tuple[Criteria, bool | None]:
 
 
 def apply_to_new_mail(client: ImapClient, stop: StopSign, kept: StoredAccountFilters) -> tuple[int, int]:
-    """Apply the filters to new mail in the inbox; returns the new position."""
+    """Apply the filters to new mail in the inbox. Returns the new position."""
     status = client.folder_status("INBOX", ["UIDVALIDITY", "UIDNEXT"])
     validity, ahead = status.get(b"UIDVALIDITY", 0), status.get(b"UIDNEXT", 1)
     start = kept.next_uid if kept.validity == validity else ahead
@@ -187,7 +185,7 @@ def apply_to_new_mail(client: ImapClient, stop: StopSign, kept: StoredAccountFil
 def _match_filters(
     client: ImapClient, kept: StoredAccountFilters, new: list[int]
 ) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """The combined label changes for each mail. A label that one filter adds and another removes is added."""
+    """Combined label changes for each mail. A label that is both added and removed is added."""
     wanted: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {}
     for one in kept.filters:
         criteria, attachment = build_criteria(one)

@@ -22,7 +22,7 @@ else:
 
 INBOX, SENT, DRAFT, TRASH, SPAM, ARCHIVE, ALL = "INBOX", "SENT", "DRAFT", "TRASH", "SPAM", "ARCHIVE", "ALL"
 FLAGS = {"UNREAD": b"\\Seen", "STARRED": b"\\Flagged"}
-"""Labels that are flags of a mail, not folders. UNREAD is the absence of its flag."""
+"""Labels that are flags, not folders. UNREAD is the absence of its flag."""
 
 _USES = {
     b"\\sent": SENT, b"\\drafts": DRAFT, b"\\trash": TRASH, b"\\junk": SPAM, b"\\archive": ARCHIVE, b"\\all": ALL,
@@ -50,8 +50,6 @@ class ImapFolder:
 
 
 class ImapFolders:
-    """The folders of a mailbox, as last listed by the server."""
-
     def __init__(self, folders: Iterable[ImapFolder], delimiter: str) -> None:
         self.all = list(folders)
         self.delimiter = delimiter
@@ -95,7 +93,7 @@ class ImapFolders:
         )
 
     def ensure(self, client: ImapClient, label: str) -> ImapFolder:
-        """The folder of a special use, created if the mailbox has none."""
+        """Folder of a special use, created if there is none."""
         found = self.special(label)
         if found is None:
             name = self.server_name(_MADE[label])
@@ -106,7 +104,6 @@ class ImapFolders:
         return found
 
     def default_search_folders(self) -> list[ImapFolder]:
-        """The folders a search without a place covers."""
         everything = self.special(ALL)
         if everything is not None:
             return [everything]
@@ -119,7 +116,7 @@ class ImapFolders:
         return [*places, *(MailLabel(name, name, "system") for name in FLAGS)]
 
     def server_name(self, label: str) -> str:
-        """The server's name for a folder; below INBOX where the server keeps all folders there."""
+        """Server's name for a folder, below INBOX if all folders are there."""
         name = label.replace("/", self.delimiter)
         inside = f"INBOX{self.delimiter}"
         others = [one.name for one in self.all if one.name.upper() != "INBOX"]

@@ -53,7 +53,7 @@ _REMEMBERED_MOVES = 500
 
 
 class ImapMailbox:
-    """Uses one connection for all calls. While the process runs, ids keep working for mails it has moved."""
+    """Uses one connection for all calls. While the process runs, ids of moved mails keep working."""
 
     def __init__(self, account: MailAccount, state: Path, access: ServerAccess) -> None:
         self._account = account

@@ -27,7 +27,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class ImapMessageId:
-    """Where a mail is. `validity` changes when the server renumbers a folder."""
+    """Location of a mail. `validity` changes when the server renumbers a folder."""
 
     folder: str
     validity: int
@@ -38,7 +38,7 @@ class ImapMessageId:
 
 
 def parse_message_id(message_id: str, field: str = "message_id") -> ImapMessageId:
-    """The place an id names; InvalidArguments for an unknown form of id."""
+    """Parse an id. Raises InvalidArguments if its form is unknown."""
     validity, _, rest = _decode_id(message_id).partition(".")
     uid, _, folder = rest.partition(".")
     if validity.isdecimal() and uid.isdecimal() and folder and len(validity) < 12 and len(uid) < 12:
@@ -47,12 +47,11 @@ def parse_message_id(message_id: str, field: str = "message_id") -> ImapMessageI
 
 
 def make_draft_id(message_id: str, place: ImapMessageId) -> str:
-    """An id that survives rewriting, which changes the draft's number: its Message-ID, if it has one."""
+    """Use the Message-ID if there is one, because rewriting changes a draft's number."""
     return _encode_id(f"draft:{message_id}") if message_id else place.encode()
 
 
 def parse_draft_id(given: str) -> str | ImapMessageId:
-    """The Message-ID of the draft, or where it is."""
     kind, _, message_id = _decode_id(given).partition(":")
     if kind == "draft" and message_id:
         return message_id
@@ -60,7 +59,6 @@ def parse_draft_id(given: str) -> str | ImapMessageId:
 
 
 def thread_id_of(message_id: str, references: tuple[str, ...], place: ImapMessageId) -> str:
-    """One id for all mails of a thread."""
     root = references[0] if references else message_id or place.encode()
     return hashlib.sha256(root.encode("utf-8", "replace")).hexdigest()[:16]
 
@@ -80,7 +78,7 @@ def _decode_id(given: str) -> str:
 _BEGINNING = 24_000
 _SNIPPET = 160
 WHOLE_BYTES = 60_000_000
-"""Of a larger mail only the beginning is read."""
+"""Of larger mails only the beginning is read."""
 _LARGE_BEGINNING = 4_000_000
 
 Fetched = Mapping[bytes, object]
@@ -93,7 +91,7 @@ def mail_not_found() -> NotFound:
 
 
 def select_message(client: ImapClient, place: ImapMessageId, *, readonly: bool) -> None:
-    """Select the folder of a mail; NotFound if the folder is gone, renumbered, or without the mail."""
+    """Select the folder of a mail. Raises NotFound if the mail or folder is gone, or the folder was renumbered."""
     if not folder_exists(client, place.folder):
         raise mail_not_found()
     if get_validity(client.select_folder(place.folder, readonly=readonly)) != place.validity:
@@ -116,7 +114,7 @@ def get_validity(selected: Mapping[bytes, object]) -> int:
 def load_summaries(
     client: ImapClient, folder: ImapFolder, validity: int, uids: Sequence[int]
 ) -> dict[int, MessageSummary]:
-    """Summaries of mails of the selected folder, in the given order; those deleted meanwhile are left out."""
+    """Summaries of mails of the selected folder in this order, without those deleted meanwhile."""
     fetched = client.fetch(uids, ["FLAGS", "INTERNALDATE", "BODYSTRUCTURE", f"BODY.PEEK[]<0.{_BEGINNING}>"])
     found: dict[int, MessageSummary] = {}
     for uid in uids:
@@ -127,7 +125,7 @@ def load_summaries(
 
 
 def read_message(client: ImapClient, place: ImapMessageId, label: str) -> MailMessage:
-    """A whole mail of the selected folder, without marking it as read."""
+    """Read a mail of the selected folder without marking it as read."""
     data, size = load_raw(client, place)
     fetched = client.fetch([place.uid], ["FLAGS", "INTERNALDATE", "BODYSTRUCTURE"])
     if place.uid not in fetched:
@@ -141,7 +139,7 @@ def read_message(client: ImapClient, place: ImapMessageId, label: str) -> MailMe
 
 
 def load_raw(client: ImapClient, place: ImapMessageId) -> tuple[bytes, int]:
-    """The bytes of a mail, cut if it is very large, and its size."""
+    """Bytes of a mail, cut if it is very large, and its size."""
     sizes = client.fetch([place.uid], ["RFC822.SIZE"])
     if place.uid not in sizes:
         raise mail_not_found()
@@ -187,7 +185,6 @@ def make_snippet(text: str) -> str:
 
 
 def has_attachment(structure: object) -> bool:
-    """Whether a BODYSTRUCTURE contains an attachment."""
     if not isinstance(structure, tuple) or not structure:
         return False
     node = cast("tuple[object, ...]", structure)
@@ -218,7 +215,7 @@ def _get_bytes(fetched: Fetched, key: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class LabelChange:
-    """A change of labels in a mailbox where every mail is in one folder."""
+    """Change of labels in a mailbox where every mail is in one folder."""
 
     set_flags: tuple[bytes, ...]
     clear_flags: tuple[bytes, ...]
@@ -229,7 +226,7 @@ class LabelChange:
 def plan_label_change(
     client: ImapClient, folders: ImapFolders, here: ImapFolder, add: tuple[str, ...], remove: tuple[str, ...]
 ) -> LabelChange:
-    """An added label is a copy; one that replaces the mail's folder is a move; a mail without any is archived."""
+    """Adding a label copies, replacing the folder's label moves, and removing it archives."""
     setting: list[bytes] = []
     clearing: list[bytes] = []
     for label, adding in [*((one, True) for one in add), *((one, False) for one in remove)]:
@@ -248,7 +245,7 @@ def plan_label_change(
 
 
 def apply_label_change(client: ImapClient, place: ImapMessageId, change: LabelChange) -> ImapMessageId:
-    """Apply the change to a mail of the selected folder; returns its new place."""
+    """Apply the change to a mail of the selected folder. Returns its new location."""
     if change.set_flags:
         client.add_flags([place.uid], change.set_flags)
     if change.clear_flags:
@@ -259,7 +256,7 @@ def apply_label_change(client: ImapClient, place: ImapMessageId, change: LabelCh
 
 
 def move_message(client: ImapClient, place: ImapMessageId, target: str) -> ImapMessageId:
-    """Move a mail of the selected folder; returns its new place."""
+    """Move a mail of the selected folder. Returns its new location."""
     message_id = load_header_id(client, place.uid)
     before = client.folder_status(target, ["UIDNEXT"]).get(b"UIDNEXT", 1)
     if client.has_capability("MOVE"):
@@ -273,29 +270,28 @@ def move_message(client: ImapClient, place: ImapMessageId, target: str) -> ImapM
 
 
 def delete_messages(client: ImapClient, uids: list[int]) -> None:
-    """Delete mails of the selected folder for good. Without UIDPLUS they are only marked, because EXPUNGE would also
-    delete what other programs have marked."""
+    """Delete mails of the selected folder. Without UIDPLUS, only mark them: EXPUNGE would delete other marked mails."""
     client.add_flags(uids, [b"\\Deleted"])
     if client.has_capability("UIDPLUS"):
         client.uid_expunge(uids)
 
 
 def load_header_id(client: ImapClient, uid: int) -> str:
-    """The Message-ID of a mail of the selected folder, empty if it has none."""
+    """Message-ID of a mail of the selected folder, or empty."""
     fetched = client.fetch([uid], ["BODY.PEEK[HEADER.FIELDS (MESSAGE-ID)]"]).get(uid, {})
     raw = next((value for value in fetched.values() if isinstance(value, bytes)), b"")
     return next(iter(find_message_ids(raw.decode("utf-8", "replace"))), "")
 
 
 def find_by_header_id(client: ImapClient, message_id: str) -> list[int]:
-    """The mails of the selected folder that have this Message-ID."""
+    """Mails of the selected folder with this Message-ID."""
     criteria: Criteria = ["HEADER", "Message-ID", SearchText(message_id.strip("<>"))]
     found = client.search(imap_client.encode_search(criteria))
     return sorted(uid for uid in found if load_header_id(client, uid) == message_id)
 
 
 def _copy_once(client: ImapClient, place: ImapMessageId, target: str) -> None:
-    """Copy a mail unless the folder has it already, so that a repeated call adds no second copy."""
+    """Copy a mail unless the folder has it, so that a repeated call adds no second copy."""
     message_id = load_header_id(client, place.uid)
     if message_id:
         client.select_folder(target, readonly=True)

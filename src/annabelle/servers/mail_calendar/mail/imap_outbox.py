@@ -104,7 +104,7 @@ def find_draft(client: ImapClient, given: str) -> ImapMessageId:
             uids = [wanted.uid] if known else []
         else:
             uids = find_by_header_id(client, wanted)
-        # One that is marked as deleted still exists, but is no longer a draft.
+        # A draft that is marked as deleted still exists.
         standing = set(client.search([b"UNDELETED"])) & set(uids)
         if standing:
             return ImapMessageId(folder.name, validity, max(standing))
@@ -112,7 +112,7 @@ def find_draft(client: ImapClient, given: str) -> ImapMessageId:
 
 
 def load_draft(client: ImapClient, given: str) -> bytes:
-    """The whole draft; TooLarge if only a part could be read, because a part must not be sent."""
+    """Load a whole draft. Raises TooLarge if it is cut, because a part must not be sent."""
     data, size = load_raw(client, find_draft(client, given))
     if size > len(data):
         raise TooLarge(f"The draft has {size} bytes, which is too large to be sent from here.", field="draft_id")
@@ -120,30 +120,29 @@ def load_draft(client: ImapClient, given: str) -> bytes:
 
 
 def remove_draft(client: ImapClient, given: str) -> None:
-    """Delete a draft, and older versions an interrupted rewrite may have left."""
+    """Delete a draft, with older versions left by an interrupted rewrite."""
     place = find_draft(client, given)
     wanted = parse_draft_id(given)
     delete_messages(client, find_by_header_id(client, wanted) if isinstance(wanted, str) else [place.uid])
 
 
 SMTP_SECONDS = 60.0
-"""Seconds a server may take to answer after sign-in; some scan a mail before they accept it."""
+"""Seconds for an answer after sign-in. Some servers scan a mail before they accept it."""
 _NOTHING_SENT = "; nothing was sent"
 
 
 @dataclass(slots=True)
 class SmtpReceipt:
-    """The server's answer, kept outside the thread for calls that are cancelled meanwhile."""
+    """The server's answer, kept outside the thread in case the call is cancelled."""
 
     taken: bool = False
     refused: list[str] = field(default_factory=list[str])
-    """The addresses the server refused."""
 
 
 async def deliver_mail(
     account: MailAccount, recipients: Sequence[str], data: bytes, receipt: SmtpReceipt, access: ServerAccess
 ) -> None:
-    """Send a mail. It is an error if the server accepts none of the addresses."""
+    """Send a mail. Raises if the server accepts none of the addresses."""
     named = f"The server for outgoing mail {account.smtp.host}:{account.smtp.port}"
 
     def connect_and_send(stop: StopSign, let_in: SignedIn) -> None:
@@ -193,7 +192,7 @@ def _connect(account: MailAccount, access: ServerAccess) -> smtplib.SMTP:
 
 
 def _sign_in(server: smtplib.SMTP, username: str, password: str) -> None:
-    """Sign in as `annabelle connect mail` does; the library's own method accepts ASCII only."""
+    """Sign in like `annabelle connect mail`. The library's own method accepts ASCII only."""
     if "PLAIN" not in server.esmtp_features.get("auth", "").upper().split():
         server.login(username, password)
         return
@@ -252,7 +251,7 @@ _KEEP_SECONDS = 20.0
 
 
 class ImapOutbox:
-    """Sends mails, each Message-ID once."""
+    """Sends each Message-ID once."""
 
     def __init__(self, account: MailAccount, connection: ImapConnection, access: ServerAccess) -> None:
         self._account, self._connection, self._access = account, connection, access
@@ -283,7 +282,7 @@ class ImapOutbox:
             return sent
 
     async def _send(self, message_id: str, recipients: list[str], data: bytes) -> SendOutcome:
-        """One at a time, so that two tries with the same Message-ID send one mail."""
+        """Send under the lock, so that two tries with the same Message-ID send one mail."""
         before = await self._connection.run(lambda client, stop: _find_in_sent(client, message_id))
         if before is not None:
             return SendOutcome(before.encode(), already=True)
@@ -291,7 +290,7 @@ class ImapOutbox:
         try:
             await deliver_mail(self._account, list(dict.fromkeys(recipients)), data, receipt, self._access)
         except asyncio.CancelledError:
-            if receipt.taken:  # it was sent, and a repeated call has to find it
+            if receipt.taken:  # a repeated call must find the sent mail
                 with anyio.move_on_after(_KEEP_SECONDS, shield=True), contextlib.suppress(AnnabelleError):
                     await self._keep_copy(message_id, data)
             raise
@@ -307,7 +306,7 @@ class ImapOutbox:
 
 
 def _read_recipients(draft: Message) -> list[str]:
-    """The recipients of a draft, which any program may have written; the error names an invalid address."""
+    """Recipients of a draft, which any program may have written. The error names an invalid address."""
     named = [
         found for name in ("To", "Cc", "Bcc") for found in parse_addresses(raw_header(draft, name)) if "@" in found[1]
     ]
@@ -326,7 +325,7 @@ def _find_in_sent(client: ImapClient, message_id: str) -> ImapMessageId | None:
 
 
 def _keep_sent(client: ImapClient, message_id: str, data: bytes) -> ImapMessageId | None:
-    """Save a copy in the sent folder, unless the server has done so itself."""
+    """Save a copy in the sent folder, unless the server has done so."""
     folder = ImapFolders.load(client).ensure(client, SENT)
     if _find_in_sent(client, message_id) is None:
         client.append(folder.name, data, [b"\\Seen"])

@@ -1,4 +1,4 @@
-"""Searches IMAP folders, and finds mail that arrived since the last look."""
+"""Searches IMAP folders, and finds newly arrived mail."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ImapHit:
 
 
 def plan_search(folders: ImapFolders, query: MailQuery, labels: tuple[str, ...]) -> tuple[list[ImapFolder], Criteria]:
-    """Folders and criteria of a search; labels are folders or flags here."""
+    """Folders and criteria of a search. Labels are folders or flags here."""
     criteria = list(query.criteria)
     names: list[tuple[str, str]] = [(name, "query") for name in query.folders]
     for label in labels:
@@ -64,7 +64,7 @@ def search_folders(
     attachment: bool | None,
     wanted: int,
 ) -> list[ImapHit]:
-    """The newest `wanted` mails of all these folders together."""
+    """The newest `wanted` mails of all these folders."""
     hits: list[ImapHit] = []
     words = imap_client.encode_search(criteria)
     charset = None if all(word.isascii() for word in words) else "UTF-8"
@@ -83,7 +83,6 @@ def search_folders(
 
 
 def load_hits(client: ImapClient, stop: StopSign, hits: list[ImapHit]) -> list[MessageSummary]:
-    """Summaries of the hits, in their order."""
     made: dict[tuple[str, int], MessageSummary] = {}
     for folder in dict.fromkeys(hit.folder for hit in hits):
         stop.check()
@@ -97,7 +96,7 @@ def load_hits(client: ImapClient, stop: StopSign, hits: list[ImapHit]) -> list[M
 def _filter_by_attachment(
     client: ImapClient, stop: StopSign, uids: list[int], attachment: bool, wanted: int
 ) -> list[int]:
-    """IMAP cannot search for attachments, so the structure of the newest mails is checked."""
+    """Check the structure of the newest mails, because IMAP cannot search for attachments."""
     found: list[int] = []
     for start in range(0, min(len(uids), _MAX_OUTLINES), _OUTLINES):
         stop.check()
@@ -133,7 +132,7 @@ def list_since(client: ImapClient, cursor: str | None, count: int) -> ArrivedMai
 
 def _find_last_day(client: ImapClient) -> list[int]:
     begin = datetime.now(UTC) - FIRST_LOOK
-    # The server searches by whole days in its own zone, so one more day is requested and filtered here.
+    # The server searches by whole days in its own zone, so request one more day and filter here.
     day = (begin - timedelta(days=1)).date()
     found = client.search(imap_client.encode_search(["SINCE", day]))
     dates = client.fetch(found, ["INTERNALDATE"])

@@ -1,4 +1,4 @@
-"""Reads the invitation in a mail's calendar part. Loaded on first use: the calendar library is large."""
+"""Reads the invitation in a mail's calendar part. Imported on first use: the calendar library is large."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _InvitationComponent(Protocol):
 
 
 def read_invitation(data: bytes) -> MailInvitation | None:
-    """The first event of the part; None if it has no readable one."""
+    """The first event of the part, or None."""
     try:
         calendar = cast("_InvitationComponent", read_calendar(data[:_MAX_BYTES]))
         events = calendar.walk("VEVENT")
@@ -38,7 +38,7 @@ def read_invitation(data: bytes) -> MailInvitation | None:
             method=_read_text(calendar.get("METHOD")),
         )
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError):
-        return None  # an unreadable invitation is still available as an attachment
+        return None  # it is still available as an attachment
 
 
 def _read_time(value: object) -> str | None:

@@ -1,4 +1,4 @@
-"""What all mail tools share: the connected mailbox, the workspace, limits and parameter types."""
+"""Shared by the mail tools: connected mailbox, workspace, limits and parameter types."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ConnectedMailbox:
         self._former: list[Mailbox] = []
 
     def current(self) -> Mailbox:
-        """The connected mailbox; Unavailable with the command to run if there is none."""
+        """The connected mailbox. Raises Unavailable, with the command to run, if there is none."""
         account = self._accounts.require()
         if self._mailbox is None or account is not self._account:
             if self._mailbox is not None:
@@ -93,8 +93,6 @@ Labels = Annotated[list[str] | None, Field(description="Ids or names of labels, 
 
 @dataclass(frozen=True, slots=True)
 class MailContext:
-    """The mailboxes, the workspace, and the limits."""
-
     config: MailCalendarConfig
     mailboxes: ConnectedMailbox
     workspace: Workspace
@@ -110,7 +108,7 @@ class MailContext:
         return self.mailboxes.current()
 
     async def attach_files(self, outgoing: OutgoingMail, paths: list[str] | None) -> OutgoingMail:
-        """The mail with attachments from the workspace, within the size limit of one mail."""
+        """Add attachments from the workspace, within the size limit of one mail."""
         files: list[FileToSend] = []
         left = self.config.attachment_max_bytes
         for path in paths or []:

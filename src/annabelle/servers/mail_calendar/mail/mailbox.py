@@ -1,4 +1,4 @@
-"""The interface of a mailbox, and its mails, drafts, labels and filters."""
+"""Interface of a mailbox, with its mails, drafts, labels and filters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 @dataclass(frozen=True, slots=True)
 class MailInvitation:
-    """What a calendar part of a mail invites to."""
+    """Event in the calendar part of a mail."""
 
     summary: str
     start: str | None
@@ -23,7 +23,7 @@ class MailInvitation:
 
 @dataclass(frozen=True, slots=True)
 class MailAttachment:
-    """A file in a mail. The id is its position in the mail, which is stable."""
+    """A file in a mail. Its id is its position in the mail, which is stable."""
 
     id: str
     name: str
@@ -40,8 +40,6 @@ class AttachmentContent:
 
 @dataclass(frozen=True, slots=True)
 class MessageSummary:
-    """A mail as a line of a list."""
-
     id: str
     thread_id: str
     sender: str
@@ -57,8 +55,6 @@ class MessageSummary:
 
 @dataclass(frozen=True, slots=True)
 class MailBody:
-    """What is inside a mail: its text, its files, and what it invites to."""
-
     text: str
     attachments: tuple[MailAttachment, ...] = ()
     invitation: MailInvitation | None = None
@@ -66,8 +62,6 @@ class MailBody:
 
 @dataclass(frozen=True, slots=True)
 class MailHeaders:
-    """The headers that matter, decoded."""
-
     sender: str = ""
     to: str = ""
     cc: str = ""
@@ -81,8 +75,6 @@ class MailHeaders:
 
 @dataclass(frozen=True, slots=True)
 class MailMessage:
-    """A whole mail."""
-
     summary: MessageSummary
     headers: MailHeaders
     content: MailBody
@@ -91,7 +83,7 @@ class MailMessage:
 
 @dataclass(frozen=True, slots=True)
 class FoundMails:
-    """Mails of a search, newest first, and how to go on."""
+    """Search results, newest first, and the next page's token."""
 
     messages: list[MessageSummary]
     next_page: str | None = None
@@ -100,7 +92,7 @@ class FoundMails:
 
 @dataclass(frozen=True, slots=True)
 class ArrivedMails:
-    """Mails after a cursor, oldest first, and the cursor after the last of them."""
+    """Mails after a cursor, oldest first, and the next cursor."""
 
     messages: list[MessageSummary]
     cursor: str
@@ -110,8 +102,6 @@ class ArrivedMails:
 
 @dataclass(frozen=True, slots=True)
 class SendOutcome:
-    """A mail that was sent."""
-
     id: str | None
     thread_id: str | None = None
     already: bool = False
@@ -165,14 +155,10 @@ class Mailbox(Protocol):
     """A user's mailbox. Its ids stay valid after a restart."""
 
     @property
-    def address(self) -> str:
-        """The user's own address."""
-        ...
+    def address(self) -> str: ...
 
     @property
-    def rejected(self) -> bool:
-        """Whether the last sign-in was refused."""
-        ...
+    def rejected(self) -> bool: ...
 
     @property
     def filters_note(self) -> str | None:
@@ -192,11 +178,11 @@ class Mailbox(Protocol):
         ...
 
     async def trash(self, message_id: str) -> str:
-        """Move a mail to the trash; returns its new id."""
+        """Move a mail to the trash. Returns its new id."""
         ...
 
     async def relabel(self, message_id: str, add: tuple[str, ...], remove: tuple[str, ...]) -> tuple[str, list[str]]:
-        """Change labels; returns the new id and labels."""
+        """Change labels. Returns the new id and labels."""
         ...
 
     async def drafts(self, count: int) -> list[MailDraft]: ...
@@ -204,7 +190,7 @@ class Mailbox(Protocol):
     async def create_draft(self, mail: EmailMessage, thread_id: str | None) -> MailDraft: ...
 
     async def replace_draft(self, draft_id: str, mail: EmailMessage) -> MailDraft:
-        """Replace a draft; it stays in its thread."""
+        """Replace a draft. It stays in its thread."""
         ...
 
     async def send_draft(self, draft_id: str) -> SendOutcome: ...

@@ -1,4 +1,4 @@
-"""Parses the bytes of a mail into headers and parts. Nothing a sender writes makes it fail."""
+"""Parses the bytes of a mail into headers and parts. Never fails, whatever the sender wrote."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_TEXT_CHARS = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class MailPart:
-    """One part. `data` is None when its content has to be fetched."""
+    """One part. `data` is None if its content must be fetched."""
 
     id: str
     content_type: str
@@ -41,7 +41,7 @@ class MailPart:
     children: tuple[MailPart, ...] = ()
 
     def walk(self) -> Iterator[MailPart]:
-        """This part and those inside; what is inside an attached mail belongs to that mail."""
+        """This part and those inside, except the parts of an attached mail."""
         yield self
         if self.content_type != "message/rfc822":
             for child in self.children:
@@ -52,7 +52,6 @@ class MailPart:
 
 
 def extract_body(root: MailPart) -> MailBody:
-    """The text, attachments and invitation of a mail."""
     files = tuple(_to_attachment(part) for part in root.walk() if is_file(part))
     return MailBody(text=_extract_text(root).strip(), attachments=files, invitation=_find_invitation(root))
 
@@ -74,7 +73,7 @@ def _to_attachment(part: MailPart) -> MailAttachment:
 
 
 def _extract_text(part: MailPart) -> str:
-    """The text to read: plain rather than HTML where the mail offers both."""
+    """The text to read: plain rather than HTML if the mail has both."""
     if part.content_type == "message/rfc822" or (is_file(part) and not part.children):
         return ""
     if part.content_type == "multipart/alternative":
@@ -114,10 +113,9 @@ class ParsedMail:
 
 
 def parse_mail(data: bytes) -> ParsedMail:
-    """Its headers and parts, as far as they can be read."""
     try:
         raw = message_from_bytes(data)
-    except RecursionError:  # endlessly nested parts: only the headers are read
+    except RecursionError:  # deeply nested parts: read only the headers
         raw = BytesParser().parsebytes(data, headersonly=True)
     return ParsedMail(read_headers(lambda name: raw_header(raw, name)), _PartBuilder().build(raw, "", 0))
 
@@ -136,8 +134,6 @@ def _raw_chunks(value: object) -> str:
 
 
 class _PartBuilder:
-    """Counts parts, to limit a mail with a million of them."""
-
     def __init__(self) -> None:
         self._count = 0
 
@@ -203,7 +199,7 @@ def _read_disposition(raw: RawMessage) -> str:
 
 
 def _read_file_name(raw: RawMessage) -> str:
-    """The file name, by RFC 2231 or in encoded words, which many senders use instead."""
+    """File name, by RFC 2231 or in encoded words, which many senders use instead."""
     for header, parameter in (("content-disposition", "filename"), ("content-type", "name")):
         try:
             value: object = raw.get_param(parameter, None, header)

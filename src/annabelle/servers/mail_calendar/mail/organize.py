@@ -27,8 +27,6 @@ class MailRelabelled(Result):
 
 
 class MailFilingTools:
-    """delete_email, mark_read and modify_labels."""
-
     def __init__(self, context: MailContext) -> None:
         self._context = context
 
@@ -86,8 +84,6 @@ class LabelDeleted(Result):
 
 
 class LabelTools:
-    """list_labels, create_label and delete_label."""
-
     def __init__(self, context: MailContext) -> None:
         self._context = context
 
@@ -171,8 +167,6 @@ class FilterDeleted(Result):
 
 
 class FilterTools:
-    """list_filters, get_filter, create_filter and delete_filter."""
-
     def __init__(self, context: MailContext) -> None:
         self._context = context
 

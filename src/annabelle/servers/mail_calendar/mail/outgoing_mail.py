@@ -1,4 +1,4 @@
-"""Composes mails to send or keep as drafts: new ones and replies."""
+"""Composes new mails and replies, to send or keep as drafts."""
 
 from __future__ import annotations
 
@@ -38,8 +38,6 @@ class FileToSend:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMail:
-    """The contents of a mail to send."""
-
     to: tuple[Address, ...]
     subject: str
     body: str
@@ -55,7 +53,7 @@ class OutgoingMail:
     def from_arguments(
         cls, to: str, subject: str, body: str, cc: str | None, bcc: str | None, *, is_html: bool
     ) -> OutgoingMail:
-        """From the parameters of a tool; the error names invalid addresses and headers."""
+        """Parse the arguments of a tool. The error names invalid addresses and headers."""
         return cls(
             to=parse_recipients(to, "to"),
             subject=require_one_line(subject, "subject"),
@@ -67,7 +65,7 @@ class OutgoingMail:
 
 
 def compose_mail(outgoing: OutgoingMail, own: str, message_id: str) -> EmailMessage:
-    """The mail to send. It contains Bcc, which the sender has to remove."""
+    """Compose a mail. It contains Bcc, which must be removed before sending."""
     mail = EmailMessage(policy=_POLICY)
     try:
         mail["From"] = own
@@ -92,21 +90,19 @@ def compose_mail(outgoing: OutgoingMail, own: str, message_id: str) -> EmailMess
 
 
 def new_message_id(own: str, call_id: str | None, purpose: str) -> str:
-    """The same Message-ID for the same call, so that a repeat is recognised; a new one for a call without an id."""
+    """Same Message-ID for the same call, so that a repeat is recognised. New for a call without an id."""
     key = hashlib.sha256(f"{purpose}:{call_id}".encode()).hexdigest()[:32] if call_id else secrets.token_hex(16)
     domain = own.rpartition("@")[2] or "localhost"
     return f"<{key}@{domain if domain.isascii() else 'localhost'}>"
 
 
 def keep_thread(mail: EmailMessage, former: MailHeaders) -> None:
-    """Keep a rewritten mail in its thread."""
     if former.references and mail["In-Reply-To"] is None:
         mail["In-Reply-To"] = former.references[-1]
         mail["References"] = " ".join(_trim_references(former.references))
 
 
 def to_bytes_without_bcc(mail: EmailMessage) -> bytes:
-    """The mail without Bcc."""
     kept = mail["Bcc"]
     del mail["Bcc"]
     try:
@@ -125,7 +121,7 @@ def _attach(mail: EmailMessage, file: FileToSend) -> None:
 
 
 def _trim_references(references: tuple[str, ...]) -> tuple[str, ...]:
-    """The References of a reply; of a long thread the first and the latest ids."""
+    """Shorten the References of a long thread to the first and the latest ids."""
     return references if len(references) <= MAX_REFERENCES else (references[0], *references[1 - MAX_REFERENCES :])
 
 
@@ -141,7 +137,7 @@ def compose_reply(
     everyone: bool = False,
     files: tuple[FileToSend, ...] = (),
 ) -> OutgoingMail:
-    """The reply to a mail; never addressed to the user."""
+    """Compose the reply to a mail, never addressed to the user."""
     headers = message.headers
     to = exclude_address(_valid_addresses(headers.reply_to or headers.sender), own)
     if not to:  # a reply to one's own mail goes to its recipients
@@ -164,7 +160,6 @@ def compose_reply(
 
 
 def _valid_addresses(line: str) -> tuple[Address, ...]:
-    """The valid addresses of a header."""
     found: dict[str, Address] = {}
     for name, address in parse_addresses(line):
         try:

@@ -159,8 +159,6 @@ class MailContent(Result):
 
 
 class MailReadTools:
-    """list_emails, get_email and get_new_emails."""
-
     def __init__(self, context: MailContext) -> None:
         self._context = context
         self._seen = NewMailCursors(context.config.state / "seen.json")
@@ -256,8 +254,6 @@ class AttachmentSaved(Result):
 
 
 class AttachmentTools:
-    """list_attachments and get_attachment."""
-
     def __init__(self, context: MailContext) -> None:
         self._context = context
 

@@ -42,8 +42,6 @@ class SentMail(Result):
 
 
 class MailSendTools:
-    """send_email and reply_email."""
-
     def __init__(self, context: MailContext) -> None:
         self._context = context
 
@@ -127,8 +125,6 @@ class DraftDeleted(Result):
 
 
 class DraftTools:
-    """list_drafts, create_draft, update_draft, send_draft and delete_draft."""
-
     def __init__(self, context: MailContext) -> None:
         self._context = context
 

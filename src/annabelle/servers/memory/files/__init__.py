@@ -1,1 +1,1 @@
-"""Memory as files: pages a person can read and edit, and one document that holds everything."""
+"""Memory as files: editable Markdown pages, and one JSON document with everything."""

@@ -1,4 +1,4 @@
-"""The JSON export: one row per line, so that it is written and read in pieces."""
+"""The JSON export: one row per line, so that it can be written and read in pieces."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ _decoder = json.JSONDecoder()
 def write_document(
     about: JsonObject, profile: JsonObject, sections: Iterable[tuple[str, Iterable[JsonObject]]]
 ) -> Iterator[str]:
-    """The document, piece by piece."""
     top = {KEY: VERSION, **about, "profile": profile}
     yield "{\n" + ",\n".join(f"{json.dumps(name)}: {_json(value)}" for name, value in top.items())
     for name, rows in sections:
@@ -61,15 +60,13 @@ def _json(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RowLocation:
-    """Where a row stands in a text, and what it is."""
-
     model: type[AnyImportRow]
     start: int
     end: int | None = None
 
 
 def find_rows(text: str) -> list[RowLocation]:
-    """Where every row of a document stands. One that ends too early, or is of a later version, is refused."""
+    """Find every row of a document. Raises if it is truncated or of a later version."""
     reader = _JsonScanner(text)
     if reader.peek() == "[":
         return [RowLocation(FactImportRow, start) for start in reader.iter_elements()]
@@ -98,7 +95,6 @@ def find_rows(text: str) -> list[RowLocation]:
 
 
 def find_json_lines(text: str) -> list[RowLocation]:
-    """Where every row of a file of JSON lines stands."""
     found, at = list[RowLocation](), 0
     for line in text.split("\n"):
         if line.strip():
@@ -108,7 +104,6 @@ def find_json_lines(text: str) -> list[RowLocation]:
 
 
 def read_row(text: str, found: RowLocation) -> AnyImportRow:
-    """The row that stands there, checked."""
     try:
         value, end = _decoder.raw_decode(text, found.start)
         if found.end is not None and text[end : found.end].strip():
@@ -125,7 +120,7 @@ def line_of(text: str, position: int) -> int:
 
 
 class _JsonScanner:
-    """Walks through JSON without holding what it passes."""
+    """Walks through JSON without keeping the values it passes."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -154,7 +149,7 @@ class _JsonScanner:
         self._expect("]")
 
     def iter_keys(self) -> Iterator[str]:
-        """Each key of the object in turn; whoever asks reads the value before the next."""
+        """Yield each key of the object. The caller must read its value before the next key."""
         self._expect("{")
         while self.peek() != "}":
             key = self.read_value()

@@ -1,4 +1,4 @@
-"""Where import and export files may be: the owner's export folder and the workspace. Links are not followed (I-30)."""
+"""Allowed import and export locations: the owner's export folder and the workspace. Follows no links (I-30)."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def folder_name(name: str) -> str:
-    """A user's or agent's id as the name of one folder."""
+    """Encode a user or agent id as a folder name."""
     written = quote(name, safe="@ +")
     return f"%2E{written[1:]}" if written.startswith(".") else written
 
 
 def export_folder(config: MemoryConfig, owner: Owner) -> Path:
-    """Where an owner's exports are. Nobody else's files are in it."""
     return _user_export_folder(config, owner.user_id) / folder_name(owner.agent_id)
 
 
@@ -43,12 +42,12 @@ def _user_export_folder(config: MemoryConfig, user_id: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class ImportLocation:
-    """A file or folder somebody may import: names below a root, walked without following links."""
+    """A file or folder that may be imported: names below a root, walked without following links."""
 
     root: Path
     names: tuple[str, ...]
     exported: bool
-    """Whether it lies where only exports and people write. Below such a folder may be those of other users."""
+    """Whether only exports and people write there. Its subfolders may belong to other users."""
 
     @property
     def shown(self) -> str:
@@ -56,7 +55,7 @@ class ImportLocation:
 
 
 def find_locations(config: MemoryConfig, owner: Owner, path: str, *, any_agent: bool) -> list[ImportLocation]:
-    """What a path may mean, in the order to try. With `any_agent` also what other agents of this user exported."""
+    """What a path may mean, in the order to try. `any_agent` includes exports of the user's other agents."""
     if "\x00" in path or not path.strip():
         raise InvalidArguments("file_path is not a path.", field="file_path")
     wanted = Path(path.strip())
@@ -83,7 +82,7 @@ def find_locations(config: MemoryConfig, owner: Owner, path: str, *, any_agent: 
 
 
 def read_files(places: list[ImportLocation], pages: Iterable[str]) -> tuple[ImportLocation, list[tuple[str, bytes]]]:
-    """The first of these places that is there, with its content; of a folder, the named pages in it."""
+    """Read the first existing place. Of a folder, read the named pages."""
     for place in places:
         try:
             return place, _read_location(place, tuple(pages))
@@ -146,7 +145,7 @@ def _read_descriptor(descriptor: int, shown: str) -> bytes:
 
 
 def write_file(path: Path, pieces: Iterable[str]) -> int:
-    """Write a file that only its owner may read. A crash half-way leaves the old one as it was. How many bytes."""
+    """Write a file atomically, readable by its owner only. Returns its size."""
     temporary = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,4 +1,4 @@
-"""Markdown of exported pages: escaping, marks that identify rows, and the outline reader."""
+"""Markdown of exported pages: escaping, row marks and the outline reader."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MARK = re.compile(r"[ \t]*<!-- (\d{1,18}) (trusted|untrusted) ([0-9a-f]{8}) -->
 
 @dataclass(frozen=True, slots=True)
 class RowMark:
-    """Which row a piece of a page was written from, and how it read then."""
+    """Id of the row a piece of a page was written from, with a checksum of its text."""
 
     id: int
     trust: Trust
@@ -36,13 +36,13 @@ class RowMark:
 
 
 def checksum(*values: object) -> str:
-    """A short sum over what was written, that tells whether somebody changed it. White space does not count."""
+    """Short checksum that shows whether exported text was edited. Ignores white space."""
     plain = [" ".join(value.split()) if isinstance(value, str) else value for value in values]
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def escape(text: str) -> str:
-    """Text that can stand in a page: nothing in it reads as a comment, a heading or another line's bullet."""
+    """Escape text so that nothing in it reads as a comment, a heading or a bullet."""
     plain = _ENTITY.sub("&amp;", text)
     first, *rest = plain.split("\n")
     lines = [first, *(_LINE_SIGN.sub(r"\1\\\2\3", line) for line in rest)]
@@ -50,14 +50,13 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """The text again, as it was."""
     first, *rest = text.split("\n")
     lines = [first, *(_ESCAPED_SIGN.sub(r"\1\2", line) for line in rest)]
     return "\n".join(lines).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 def take_mark(text: str, line: int) -> tuple[str, RowMark | None]:
-    """A piece of a page without its mark, and the mark. What is left of a damaged one is refused."""
+    """Split a piece of a page into text and mark. Raises if the mark is damaged."""
     found = list(_MARK.finditer(text))
     if len(found) > 1:
         raise line_error(line, "two lines of the export ran together here", "Put them on lines of their own.")
@@ -71,7 +70,6 @@ def take_mark(text: str, line: int) -> tuple[str, RowMark | None]:
 
 
 def line_error(line: int, problem: str, hint: str | None = None) -> InvalidArguments:
-    """What is wrong with a file, and where. Nothing of it was imported."""
     return InvalidArguments(f"Line {line} can not be imported: {problem}. Nothing was imported.", hint=hint)
 
 
@@ -83,8 +81,6 @@ END = "<!-- end of {what} -->"
 
 @dataclass(slots=True)
 class OutlineItem:
-    """One bullet with everything that belongs to it."""
-
     line: int
     lines: list[str]
     children: list[OutlineItem] = field(default_factory=list["OutlineItem"])
@@ -96,8 +92,6 @@ class OutlineItem:
 
 @dataclass(slots=True)
 class OutlineSection:
-    """A second-level heading and the bullets below it."""
-
     line: int
     title: str
     items: list[OutlineItem] = field(default_factory=list[OutlineItem])
@@ -105,7 +99,7 @@ class OutlineSection:
 
 @dataclass(slots=True)
 class PageOutline:
-    """A whole page. What it says of itself is there only when it was exported."""
+    """A whole page. `kind`, `version` and `facts` are set only if it was exported."""
 
     kind: str | None = None
     version: int = 0
@@ -114,12 +108,11 @@ class PageOutline:
 
 
 def format_head(what: str, **facts: object) -> str:
-    """What an exported page says of itself, at its top."""
     return f"<!-- annabelle {what} 1{''.join(f' {name}={value}' for name, value in facts.items())} -->"
 
 
 def read_page(text: str) -> PageOutline:
-    """The outline of a page. A line that belongs to nothing, or a page that ends too early, is refused."""
+    """Parse the outline of a page. Raises for a line without a place, or a truncated page."""
     page, reader = PageOutline(), _OutlineReader()
     ended, number = False, 0
     for number, raw in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
@@ -154,7 +147,7 @@ class _OutlineReader:
             self._heading(number, len(heading[1]), heading[2])
         elif self.sections:
             self._below(number, line)
-        elif _BULLET.match(line):  # any other line before the first section is for people
+        elif _BULLET.match(line):  # other lines before the first section are ignored
             raise line_error(number, "it stands in no section", "Put it below its heading, which begins with ##.")
         self._blanks = 0
 
@@ -185,7 +178,7 @@ class _OutlineReader:
 
 
 def format_bullet(text: str, depth: int = 0) -> str:
-    """A text as a bullet, its further lines below it."""
+    """Format text as a bullet, with further lines indented below it."""
     first, *rest = text.split("\n")
     margin = "  " * depth
     return "\n".join([f"{margin}- {first}".rstrip(), *(f"{margin}  {line}" if line else "" for line in rest)])
@@ -195,7 +188,6 @@ CONVERSATIONS_KIND = "conversations"
 
 
 def write_month(month: str, turns: Iterable[StoredTurn], zone: ZoneInfo, agent: str) -> Iterator[str]:
-    """The page of one month, piece by piece."""
     yield f"# Conversations of {month}\n\n<!-- annabelle {CONVERSATIONS_KIND} 1 -->\n"
     for turn in turns:
         mark = " (untrusted)" if turn.trust == "untrusted" else ""

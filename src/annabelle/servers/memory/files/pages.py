@@ -57,7 +57,6 @@ def fact_checksum(fact: str, category: str) -> str:
 
 
 def write_facts(through: int, at: datetime, digest: str, groups: Iterable[tuple[str, Iterable[Fact]]]) -> Iterator[str]:
-    """The page, piece by piece."""
     yield f"{_FACTS_INTRO}\n{format_head(FACTS_KIND, through=through, at=at.isoformat(), digest=digest)}\n"
     for category, facts in groups:
         yield f"\n## {category}\n\n"
@@ -68,7 +67,7 @@ def write_facts(through: int, at: datetime, digest: str, groups: Iterable[tuple[
 
 
 def read_facts(page: PageOutline) -> Iterator[tuple[int, FactLine | FactListingRow]]:
-    """The lines of a page with their line numbers, and what it says of itself."""
+    """Yield the facts of a page with their line numbers, then its listing."""
     lines: list[tuple[int, FactLine]] = []
     for section in page.sections:
         category = section.title.strip().lower()
@@ -82,7 +81,7 @@ def read_facts(page: PageOutline) -> Iterator[tuple[int, FactLine | FactListingR
     for number, line in lines:
         same = line.check == fact_checksum(line.fact, line.category)
         if line.id is not None and (line.id in taken or (line.id in unchanged and not same)):
-            # A line that was copied and then changed is another fact.
+            # A copied line that was then changed is a new fact.
             line = line.model_copy(update={"id": None, "check": line.check if same else None})
         if line.id is not None:
             taken.add(line.id)
@@ -145,7 +144,6 @@ def project_checksum(project: Project | ProjectEntry, primary: str | None, parti
 
 
 def write_contacts(contacts: Iterable[Contact]) -> Iterator[str]:
-    """The page of contacts, piece by piece."""
     yield f"{_PEOPLE_INTRO.format(title='Contacts', more='')}\n{format_head(CONTACTS)}\n"
     for contact in contacts:
         fields = {"email": contact.email, "company": contact.company, "role": contact.role}
@@ -157,7 +155,6 @@ def write_contacts(contacts: Iterable[Contact]) -> Iterator[str]:
 def write_projects(
     projects: Iterable[Project], addresses: Mapping[int, str], sources: Mapping[int, list[ProjectSource]]
 ) -> Iterator[str]:
-    """The page of projects, piece by piece."""
     yield f"{_PEOPLE_INTRO.format(title='Projects', more=_PEOPLE)}\n{format_head(PROJECTS)}\n"
     for project in projects:
         primary = addresses.get(project.primary_contact_id) if project.primary_contact_id else None
@@ -173,12 +170,10 @@ def write_projects(
 
 
 def read_contacts(page: PageOutline) -> Iterator[tuple[int, ContactEntry]]:
-    """The contacts of a page, with the lines they begin at."""
     return (_read_entry(section, ContactEntry) for section in page.sections)
 
 
 def read_projects(page: PageOutline) -> Iterator[tuple[int, ProjectEntry]]:
-    """The projects of a page, with the lines they begin at."""
     return (_read_entry(section, ProjectEntry) for section in page.sections)
 
 
@@ -227,7 +222,6 @@ def profile_checksum(content: JsonObject) -> str:
 
 
 def write_profile(content: JsonObject, version: int) -> str:
-    """The page of a profile."""
     persona = cast("JsonObject", content.get("persona") or {})
     lines = [
         _PROFILE_INTRO,
@@ -245,7 +239,6 @@ def write_profile(content: JsonObject, version: int) -> str:
 
 
 def read_profile(page: PageOutline) -> ProfilePage:
-    """The profile a page describes."""
     content: JsonObject = {}
     for section in page.sections:
         title = section.title.strip().casefold()
@@ -289,7 +282,7 @@ def _is_plain_key(name: str) -> bool:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a text reads back as itself."""
+    """Whether a text parses back to itself."""
     if text != text.strip() or any(line != line.rstrip() or "\t" in line for line in text.split("\n")):
         return False
     return "\r" not in text and _parse_value(text) == text
@@ -313,7 +306,7 @@ def _read_persona(section: OutlineSection) -> JsonObject:
             several = cast("list[object]", listed) if isinstance(listed, list) else [listed] if listed else []
             persona[field] = [*map(str, several), *(_read_prose(child) for child in item.children)]
         else:
-            # A person writes lists into their prose, too.
+            # People also write lists in prose fields.
             persona[field] = "\n".join(
                 [_read_text(value), *(f"- {_read_prose(child)}" for child in item.children)]
             ).strip()
@@ -331,7 +324,7 @@ def _read_prose(item: OutlineItem) -> str:
 
 
 def _read_fields(items: list[OutlineItem]) -> JsonObject:
-    """Fields by name. One without a value is left out."""
+    """Fields by name, without empty ones."""
     found: JsonObject = {}
     for item in items:
         text, _ = take_mark(item.text, item.line)
@@ -372,7 +365,7 @@ def _split_field(text: str, line: int) -> tuple[str, str]:
 
 
 def _parse_value(text: str) -> object:
-    """A value as it was written: JSON where it is JSON, else the text itself."""
+    """Parse a value as JSON if possible, otherwise return the text."""
     try:
         return json.loads(text, parse_constant=str)
     except ValueError:

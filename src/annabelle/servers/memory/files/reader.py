@@ -1,4 +1,4 @@
-"""Reads an import file of any kind and checks all of it before anything is imported."""
+"""Reads import files of any kind and checks all rows before anything is imported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CHECKED_AT_ONCE = 200
 
 @dataclass(slots=True)
 class ImportContent:
-    """The checked rows of an import file, each parsed again on demand."""
+    """Checked rows of an import, each parsed again on demand."""
 
     names: list[str]
     digest: str
@@ -37,28 +37,25 @@ class ImportContent:
     notes: list[str] = field(default_factory=list[str])
 
     def iter_rows(self, start: int, stop: int) -> Iterator[AnyImportRow]:
-        """Parse some of the rows. What a fact is about is read here, outside of the write transaction."""
+        """Parse some of the rows. Statements are read here, outside the write transaction."""
         return (_with_statement(make()) for make in self.rows[start:stop])
 
 
 def read_import(
     files: list[tuple[str, bytes]], trust: Trust, prune: bool, stop: StopSign, last: ImportContent | None = None
 ) -> ImportContent:
-    """Read files and check every row. The first problem refuses all of them, with its line.
-
-    `last` is returned when it was made of the same files.
-    """
+    """Read files and check every row; the first problem refuses all. Returns `last` if its files were the same."""
     digest = hashlib.sha256(repr((trust, prune)).encode())
     for name, data in files:
         digest.update(f"\n{name} {len(data)}\n".encode())
         digest.update(data)
     if last is not None and last.digest == digest.hexdigest():
         return last
-    # Of a folder, the pages are what a person edits; the document is for a folder that has nothing else.
+    # In a folder, people edit the pages. The document is used only if there are no pages.
     pages = [one for one in files if one[0] != DOCUMENT] or files
     reading = ImportContent([name for name, _ in pages], digest.hexdigest())
     made: list[tuple[int, Callable[[], AnyImportRow]]] = []
-    kind_in = lru_cache(1000)(find_secret_kind)  # rows share most of what they say of their origin
+    kind_in = lru_cache(1000)(find_secret_kind)  # most rows share their origin's texts
     for name, data in pages:
         for number, make in enumerate(_iter_file_rows(name, _decode_file(name, data), reading)):
             if number % _CHECKED_AT_ONCE == 0:
@@ -69,7 +66,7 @@ def read_import(
                 continue
             reading.kinds[row.kind] += 1
             made.append((ORDER.index(row.kind), make))
-    made.sort(key=lambda one: one[0])  # stable: within a kind the file's own order stays
+    made.sort(key=lambda one: one[0])  # stable: keeps the file's order within a kind
     reading.rows = [make for _, make in made]
     return reading
 

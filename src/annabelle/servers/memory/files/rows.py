@@ -49,18 +49,16 @@ FactText = Annotated[str, Field(max_length=MAX_CHARACTERS), AfterValidator(_chec
 
 
 class ImportRow(BaseModel):
-    """Base of all rows. Unknown fields, of a later version, are ignored."""
+    """Base of all rows. Ignores unknown fields, which a later version may write."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     def iter_texts(self) -> Iterable[str]:
-        """Every text in it that may hold a secret."""
+        """All texts that may contain a secret."""
         return ()
 
 
 class FactImportRow(ImportRow):
-    """A fact with everything that is known about it."""
-
     kind: Literal["fact"] = "fact"
     id: Id | None = None
     fact: FactText
@@ -84,7 +82,7 @@ class FactImportRow(ImportRow):
 
 
 class FactLine(ImportRow):
-    """A line of the page of facts. `check` tells how it read when it was exported, and `trust` what it was then."""
+    """A line of the facts page. `check` and `trust` are as of the export."""
 
     kind: Literal["line"] = "line"
     id: Id | None = None
@@ -98,7 +96,7 @@ class FactLine(ImportRow):
 
 
 class FactListingRow(ImportRow):
-    """What the page of facts says of itself: that it held every fact there was."""
+    """Header of an exported facts page, with the ids still on the page."""
 
     kind: Literal["listing"] = "listing"
     through: Annotated[int, Field(ge=0)]
@@ -108,8 +106,6 @@ class FactListingRow(ImportRow):
 
 
 class TurnImportRow(ImportRow):
-    """A turn of a conversation."""
-
     kind: Literal["conversation"] = "conversation"
     id: Id | None = None
     session_id: Annotated[str, Field(max_length=300)]
@@ -129,7 +125,7 @@ class TurnImportRow(ImportRow):
 
 
 class ProfileRow(ImportRow):
-    """The profile as it stood, and when it was last changed."""
+    """The current profile, and when it was last changed."""
 
     kind: Literal["profile"] = "profile"
     content: Json
@@ -141,8 +137,6 @@ class ProfileRow(ImportRow):
 
 
 class ProfileVersionRow(ImportRow):
-    """One version of a profile."""
-
     kind: Literal["profile_version"] = "profile_version"
     version: Annotated[int, Field(ge=1)]
     content: Json
@@ -156,7 +150,7 @@ class ProfileVersionRow(ImportRow):
 
 
 class ProfilePage(ImportRow):
-    """The page of the profile. `version` and `check` tell what it was before it was edited."""
+    """The profile page. `version` and `check` are as of the export."""
 
     kind: Literal["profile_page"] = "profile_page"
     content: Json
@@ -165,8 +159,6 @@ class ProfilePage(ImportRow):
 
 
 class ContactFields(ImportRow):
-    """What is known of a contact."""
-
     name: Name
     email: Annotated[str, Field(max_length=320, pattern=r"^\s*[^@\s<>,;\"]+@[^@\s<>,;\"]+\s*$")]
     company: Label | None = None
@@ -179,8 +171,6 @@ class ContactFields(ImportRow):
 
 
 class ContactImportRow(ContactFields):
-    """A contact with everything that is known about it."""
-
     kind: Literal["contact"] = "contact"
     id: Id
     trust: Trust = "trusted"
@@ -190,8 +180,6 @@ class ContactImportRow(ContactFields):
 
 
 class ContactEntry(ContactFields):
-    """A contact as it stands on a page."""
-
     kind: Literal["contact_entry"] = "contact_entry"
     id: Id | None = None
     check: Check | None = None
@@ -199,8 +187,6 @@ class ContactEntry(ContactFields):
 
 
 class ProjectFields(ImportRow):
-    """What is known of a project."""
-
     name: Name
     status: ProjectStatus = "active"
     type: ProjectType = "work"
@@ -213,7 +199,7 @@ class ProjectFields(ImportRow):
 
 
 class ProjectImportRow(ProjectFields):
-    """A project with everything that is known about it; people are ids of the same file."""
+    """A project with its metadata. People are ids of the same file."""
 
     kind: Literal["project"] = "project"
     id: Id
@@ -226,7 +212,7 @@ class ProjectImportRow(ProjectFields):
 
 
 class ProjectEntry(ProjectFields):
-    """A project as it stands on a page; people are addresses."""
+    """A project on a page. People are email addresses."""
 
     kind: Literal["project_entry"] = "project_entry"
     id: Id | None = None
@@ -237,7 +223,7 @@ class ProjectEntry(ProjectFields):
 
 
 class SourceImportRow(ImportRow):
-    """Where a project also lives."""
+    """A project's location at an MCP server."""
 
     kind: Literal["source"] = "source"
     project_id: Id
@@ -281,13 +267,12 @@ ORDER = (
     "line",
     "listing",
 )
-"""The order of import: a row comes after those it refers to."""
+"""Import order: a row comes after those it refers to."""
 
 _any_row: TypeAdapter[AnyImportRow] = TypeAdapter(Annotated[AnyImportRow, Field(discriminator="kind")])
 
 
 def load_row(staged: object) -> AnyImportRow:
-    """A staged row."""
     return _any_row.validate_python(staged)
 
 
@@ -296,7 +281,6 @@ def dump_row(row: AnyImportRow) -> JsonObject:
 
 
 def iter_strings(value: object) -> Iterable[str]:
-    """Every text within a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -308,7 +292,6 @@ def iter_strings(value: object) -> Iterable[str]:
 
 
 def describe_problem(error: ValidationError) -> str:
-    """The first problem, with the field it is in."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     field = ".".join(str(part) for part in first["loc"])
     if first["type"] == "missing":

@@ -1,4 +1,4 @@
-"""Writes an owner's memory to files as of one moment. Loaded with the database."""
+"""Writes a consistent snapshot of an owner's memory to files. Imported on first use, with the database."""
 
 from __future__ import annotations
 
@@ -34,8 +34,6 @@ T = TypeVar("T")
 
 
 class MemoryExport:
-    """One export: what was written where, and how much of it."""
-
     def __init__(self, connection: Connection, owner: Owner, folder: Path, zone: ZoneInfo, stop: StopSign) -> None:
         self._connection, self._owner, self._folder, self._zone, self._stop = connection, owner, folder, zone, stop
         self.files: list[Path] = []
@@ -43,7 +41,7 @@ class MemoryExport:
         transfer.use_one_snapshot(connection)
 
     def write_document(self, include_conversations: bool) -> None:
-        """Everything in one file, with where it came from and how it came to be."""
+        """Write everything to one JSON file, with history and origin."""
         profile = profiles.get_profile(self._connection, self._owner)
         whole: JsonObject = {"content": profile.content, "version": profile.version}
         whole |= {"updated_at": profile.updated_at.isoformat()} if profile.updated_at else {}
@@ -67,7 +65,6 @@ class MemoryExport:
         self._write(self._folder / DOCUMENT, json_document.write_document(about, whole, sections))
 
     def write_pages(self, include_conversations: bool) -> None:
-        """The pages a person reads and edits."""
         self._write_profile()
         self._write_facts()
         self._write_people()
@@ -111,7 +108,7 @@ class MemoryExport:
             written.add(f"{month}.md")
             self._write(folder / f"{month}.md", page)
         for old in folder.glob("????-??.md"):
-            if old.name not in written:  # what was said then is no longer remembered
+            if old.name not in written:  # the turns of that month were forgotten
                 old.unlink(missing_ok=True)
 
     def _month(self, turn: StoredTurn) -> str:

@@ -1,4 +1,4 @@
-"""Imports facts: from a document with their history, from a page as corrections and new facts."""
+"""Imports facts: with their history from a document, as corrections and additions from a page."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ T = TypeVar("T")
 
 
 class FactImporter:
-    """The facts of one import."""
-
     def __init__(self, context: ImportContext, turns: dict[int, int]) -> None:
-        """`turns` says which number a conversation of the file has here."""
+        """`turns` maps conversation ids of the file to ids in this memory."""
         self._context, self._turns = context, turns
         self._numbers: dict[int, int] = {}
         self._successors: dict[int, int] = {}
@@ -35,7 +33,7 @@ class FactImporter:
         facts.lock_facts(context.connection, context.owner)
 
     def import_rows(self, rows: Iterable[FactImportRow]) -> None:
-        """Facts of a document. One that is here already stays as it is."""
+        """Import facts of a document. Existing ones stay unchanged."""
         for part in _batches(rows):
             known = transfer.find_existing_facts(
                 self._context.connection, self._context.owner, [row.fact for row in part]
@@ -91,7 +89,7 @@ class FactImporter:
             }
         )
         self._replaced.append(row.superseded_by if not current else None)
-        # Rows are stored in batches; until then each has a negative number.
+        # Rows are stored in batches. Until then each has a negative id.
         return transfer.ExistingFact(-len(self._stored) - len(self._waiting), created, current)
 
     def _flush(self) -> None:
@@ -105,7 +103,7 @@ class FactImporter:
         self._waiting, self._replaced = [], []
 
     def _has_others(self, row: FactImportRow, about: str) -> bool:
-        """Whether facts of the same relation were here before. Those of one export did not contradict each other."""
+        """Whether older facts have the same relation. Facts of one export do not contradict each other."""
         self._flush()
         known = facts.list_current_about(self._context.connection, self._context.owner, about)
         return any(row.id is None or fact.id not in self._new for fact in known)
@@ -118,14 +116,14 @@ class FactImporter:
         return {**kept, "conversation_id": self._turns[said_in]} if said_in in self._turns else kept
 
     def import_lines(self, lines: Iterable[FactLine]) -> None:
-        """Lines of a page: as they were exported, corrected, or new."""
+        """Import the lines of a page: unchanged, corrected or new."""
         for part in _batches(lines):
             ids = [line.id for line in part if line.id is not None]
             known = facts.get_facts(self._context.connection, self._context.owner, ids)
             for line in part:
                 old = known.get(line.id) if line.id else None
                 if old is not None and fact_checksum(old.fact, old.category) != line.check:
-                    old = None  # a page of another memory, in which this number is another fact
+                    old = None  # exported from another memory, where this id is another fact
                 if old is not None and line.check == fact_checksum(line.fact, line.category):
                     self._context.tally.count("facts", "unchanged")
                 else:
@@ -133,11 +131,11 @@ class FactImporter:
 
     def _import_changed_line(self, line: FactLine, old: Fact | None) -> None:
         context, tally = self._context, self._context.tally
-        # Somebody who changed a line said it themselves; one that reads as it was exported is trusted as it was then.
+        # A changed line is the importer's own statement. An unchanged one keeps the trust it was exported with.
         as_exported = line.check == fact_checksum(line.fact, line.category)
         trust = context.limit_trust(line.trust) if as_exported else context.trust
         new = NewFact(line.fact, line.category, f"import of {context.name}", trust=trust, origin=context.file_origin())
-        # A line before this one may have taken its place.
+        # An earlier line may have replaced it.
         old = facts.get_facts(context.connection, context.owner, [old.id])[old.id] if old else None
         if old is not None and old.current and (context.trust == "trusted" or old.trust == "untrusted"):
             self._note_superseded(correct_in_transaction(context.connection, context.owner, old.id, new))
@@ -147,7 +145,7 @@ class FactImporter:
         tally.count("facts", "added" if kept.status == "stored" else "known")
 
     def import_listing(self, row: FactListingRow) -> None:
-        """What the page held when it was exported: a line that is gone from it is a fact to retire, if told so."""
+        """Find lines deleted from the page, and retire their facts if `prune` is set."""
         context, tally = self._context, self._context.tally
         then = transfer.read_facts_state(context.connection, context.owner, row.through, row.at)
         if then.digest != row.digest:

@@ -1,4 +1,4 @@
-"""One import: whose memory, which file, how far it is trusted, and what was done so far."""
+"""State of one import: owner, file, trust and counts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SHOWN = 20
 
 @dataclass(slots=True)
 class ImportTally:
-    """What became of the rows, by kind; and what search has to be told."""
+    """Outcomes of rows by kind, and the changes that the search index needs."""
 
     counts: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
     retired: list[int] = field(default_factory=list[int])
     removed: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
-    """Facts whose lines are gone from the page."""
+    """Facts whose lines were deleted from the page."""
     notes: list[str] = field(default_factory=list[str])
 
     def count(self, kind: str, outcome: str, by: int = 1) -> None:
@@ -35,8 +35,6 @@ class ImportTally:
 
 @dataclass(frozen=True, slots=True)
 class ImportContext:
-    """One import: into whose memory, from which file, and how far it is to be trusted."""
-
     connection: Connection
     owner: Owner
     name: str
@@ -46,14 +44,14 @@ class ImportContext:
     tally: ImportTally
 
     def limit_trust(self, claimed: Trust) -> Trust:
-        """A row is trusted as far as it says, and never more than the file."""
+        """Trust of a row: what it claims, but never more than the file's."""
         return lowest_trust(claimed, self.trust)
 
     def file_origin(self) -> JsonObject:
-        """Where something a person wrote into a file comes from."""
+        """Origin of what a person wrote into a file."""
         return {**self.origin, "kind": "file", "file": self.name}
 
     def merge_origin(self, claimed: JsonObject) -> JsonObject:
-        """Where a row came from, with this import added. What a file that is not trusted claims is not repeated."""
+        """Add this import to a row's origin. Ignores the origin claimed by an untrusted file."""
         note = {"file": self.name, "at": now().isoformat()}
         return {**(self.file_origin() if self.trust == "untrusted" else claimed), "import": note}

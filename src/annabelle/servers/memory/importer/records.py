@@ -1,4 +1,4 @@
-"""Imports every row of a file in order of dependency: contacts, projects, sources, profile and conversations."""
+"""Imports all rows of a file in order of dependency."""
 
 from __future__ import annotations
 
@@ -46,15 +46,12 @@ from annabelle.store.memory.projects import Project
 
 
 class PeopleImporter:
-    """The people and projects of one import."""
-
     def __init__(self, context: ImportContext) -> None:
         self._context = context
         self._contacts: dict[int, int] = {}
         self._projects: dict[int, int] = {}
 
     def import_contact(self, row: ContactImportRow) -> None:
-        """A contact of a document."""
         context = self._context
         old = contacts.find_by_email(context.connection, context.owner, row.email)
         times: JsonObject = {"updated_at": row.updated_at}
@@ -70,7 +67,6 @@ class PeopleImporter:
             context.tally.count("contacts", "known")
 
     def import_contact_entry(self, row: ContactEntry) -> None:
-        """A section of the page of contacts."""
         context = self._context
         old = contacts.find_contact(context.connection, context.owner, row.id) if row.id else None
         if old is None or contact_checksum(old) != row.check:
@@ -100,7 +96,7 @@ class PeopleImporter:
         context.tally.count("contacts", "changed")
 
     def import_project(self, row: ProjectImportRow) -> None:
-        """A project of a document, whose people came before it."""
+        """Import a project of a document. Its contacts must be imported before."""
         context = self._context
         old = projects.find_by_name(context.connection, context.owner, row.name)
         people: JsonObject = {
@@ -124,7 +120,6 @@ class PeopleImporter:
             context.tally.count("projects", "known")
 
     def import_project_entry(self, row: ProjectEntry) -> None:
-        """A section of the page of projects."""
         context = self._context
         old = projects.find_project(context.connection, context.owner, row.id) if row.id else None
         if old is None or self._checksum(old) != row.check:
@@ -157,7 +152,7 @@ class PeopleImporter:
         context.tally.count("projects", "changed")
 
     def _checksum(self, project: Project) -> str:
-        """As the page of projects has it: people by their addresses."""
+        """Checksum as on the projects page, with email addresses for people."""
         people = [*project.participants, *([project.primary_contact_id] if project.primary_contact_id else [])]
         found = {one: contacts.find_contact(self._context.connection, self._context.owner, one) for one in people}
         known = {number: contact.email for number, contact in found.items() if contact is not None}
@@ -174,7 +169,6 @@ class PeopleImporter:
         return found.id
 
     def import_source(self, row: SourceImportRow) -> None:
-        """Where a project of the document also lives."""
         context, project = self._context, self._projects.get(row.project_id)
         if project is None:
             return
@@ -196,20 +190,17 @@ def _project_values(row: ProjectFields | Project) -> JsonObject:
 
 
 class ProfileImporter:
-    """The profile of one import."""
-
     def __init__(self, context: ImportContext) -> None:
         self._context = context
         self._versions: list[ProfileVersion] = []
 
     def import_version(self, row: ProfileVersionRow) -> None:
-        """A version of the file's profile; the profile itself comes after them."""
+        """Collect a version of the profile. `import_row` stores them."""
         origin = {**cast("JsonObject", row.origin), "import": {"file": self._context.name}}
         content = cast("JsonObject", row.content)
         self._versions.append(ProfileVersion(row.version, content, row.reason, row.trust, origin, row.changed_at))
 
     def import_row(self, row: ProfileRow) -> None:
-        """The profile of a document."""
         context = self._context
         held = profiles.lock_profile(context.connection, context.owner)
         content = validate_profile(cast("JsonObject", row.content))
@@ -220,14 +211,14 @@ class ProfileImporter:
             held = profiles.lock_profile(context.connection, context.owner)
         newer = held.updated_at is None or (row.updated_at is not None and row.updated_at > held.updated_at)
         if newer and content:
-            # What others may have written of it is noted with the version it is.
+            # Untrusted fields are recorded with their version.
             doubtful = next((one.untrusted for one in versions if one.version == row.version), frozenset[str]())
             self._store(held, merge_updates(held.content, difference(held.content, content)), doubtful)
         elif content:
             context.tally.count("profile", "unchanged")
 
     def import_page(self, row: ProfilePage) -> None:
-        """The page of the profile. What was changed on it is changed here, whatever else has happened since."""
+        """Apply the changes made on the profile page, keeping other changes made since its export."""
         context = self._context
         held = profiles.lock_profile(context.connection, context.owner)
         content = cast("JsonObject", row.content)
@@ -257,7 +248,7 @@ def import_rows(context: ImportContext, rows: Iterable[AnyImportRow]) -> None:
     turns: dict[int, int] = {}
     people, profile, facts = PeopleImporter(context), ProfileImporter(context), FactImporter(context, turns)
     for kind, group in groupby(rows, key=lambda row: row.kind):
-        if kind == "fact":  # many: taken in parts
+        if kind == "fact":  # imported in batches
             facts.import_rows(cast("Iterable[FactImportRow]", group))
         elif kind == "line":
             facts.import_lines(cast("Iterable[FactLine]", group))

@@ -45,12 +45,12 @@ _SPACES = 'xmlns:d="DAV:" xmlns:c="urn:ietf:params:xml:ns:caldav"'
 
 
 def format_propfind(*names: str) -> str:
-    """A PROPFIND for these properties, written `d:displayname` or `c:calendar-home-set`."""
+    """PROPFIND for these properties, written like `d:displayname` or `c:calendar-home-set`."""
     return f"<d:propfind {_SPACES}><d:prop>{''.join(f'<{name}/>' for name in names)}</d:prop></d:propfind>"
 
 
 def format_event_query(start: datetime, end: datetime) -> str:
-    """A REPORT of all events in a period."""
+    """REPORT of all events in a period."""
     edges = f'start="{start.astimezone(UTC):%Y%m%dT%H%M%SZ}" end="{end.astimezone(UTC):%Y%m%dT%H%M%SZ}"'
     return (
         f"<c:calendar-query {_SPACES}><d:prop><d:getetag/><c:calendar-data/></d:prop><c:filter>"
@@ -61,8 +61,6 @@ def format_event_query(start: datetime, end: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DavResponsePart:
-    """One resource, by its full address, with its properties."""
-
     url: str
     found: dict[str, Element]
 
@@ -71,7 +69,6 @@ class DavResponsePart:
         return "" if element is None else (element.text or "").strip()
 
     def get_link(self, name: str) -> str | None:
-        """The address a property points to."""
         element = self.found.get(_qualified_name(name))
         href = None if element is None else element.find(f"{_DAV}href")
         return None if href is None or not href.text else join_url(self.url, href.text.strip())
@@ -82,13 +79,13 @@ class DavResponsePart:
         return element is not None and any(element.find(f".//{_qualified_name(one)}") is not None for one in inner)
 
     def get_names(self, name: str) -> set[str]:
-        """The `name` attributes of the elements in a property."""
+        """`name` attributes of the elements in a property."""
         element = self.found.get(_qualified_name(name))
         return set() if element is None else {child.get("name", "").upper() for child in element}
 
 
 def read_parts(url: str, body: bytes) -> list[DavResponsePart]:
-    """The resources in a multistatus response; properties the server could not give are left out."""
+    """Parse a multistatus response. Properties the server could not give are left out."""
     try:
         root: Element = ElementTree.fromstring(body, forbid_dtd=True)
     except (ElementTree.ParseError, ValueError) as error:
@@ -97,7 +94,7 @@ def read_parts(url: str, body: bytes) -> list[DavResponsePart]:
 
 
 def join_url(base: str, href: str) -> str:
-    """The target of a link. It is not checked here whether it may be followed."""
+    """Resolve a link. Does not check whether it may be followed."""
     try:
         return urllib.parse.urljoin(base, href)
     except ValueError as error:
@@ -130,7 +127,7 @@ class _ClosableStream(Protocol):
 
 
 class TlsHandshakeTrace:
-    """Follows one request as its `trace` extension."""
+    """Closes the TCP connection if the TLS handshake fails. Used as the `trace` extension of a request."""
 
     def __init__(self) -> None:
         self._connected: _ClosableStream | None = None
@@ -149,13 +146,11 @@ _REDIRECTS = 4
 
 @dataclass(frozen=True, slots=True)
 class DavAccount:
-    """The address and the credentials of a user's calendars."""
-
     url: str
     username: str
     password: SecretStr
     address: str
-    """The user's own mail address, which invitations name."""
+    """Mail address of the user, as named in invitations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +162,7 @@ class DavReply:
 
 
 class DavClientFactory:
-    """Opens sessions. The TLS context is built once, because that takes longer than a whole session."""
+    """Opens sessions. Builds the TLS context once, because that takes longer than a whole session."""
 
     def __init__(self, account: DavAccount, access: ServerAccess) -> None:
         self.account, self._access = account, access
@@ -188,13 +183,12 @@ class DavClientFactory:
 
 
 class DavClient:
-    """One session with the server; its requests share connections, which are closed at its end."""
+    """A session with the server. Its requests share connections, which are closed at its end."""
 
     def __init__(self, account: DavAccount, client: httpx2.AsyncClient, access: ServerAccess) -> None:
         self._account, self._client, self._access = account, client, access
 
     async def query(self, method: str, url: str, body: str, depth: int = 0) -> list[DavResponsePart]:
-        """PROPFIND or REPORT: the resources below an address."""
         headers = {"Depth": str(depth), "Content-Type": "application/xml; charset=utf-8"}
         reply = await self._send(method, url, body.encode(), headers)
         if reply.status != 207:
@@ -218,7 +212,7 @@ class DavClient:
         return reply
 
     async def _send(self, method: str, url: str, data: bytes | None, headers: dict[str, str]) -> DavReply:
-        """Follows redirects on the same site only, because the password goes along."""
+        """Send a request. Follows redirects on the same site only, because they get the password."""
         for _ in range(_REDIRECTS):
             if not same_site(self._account.url, url):
                 raise Unavailable("The calendar server sends to another site, which is not followed.", hint=CONNECT)
@@ -270,8 +264,7 @@ class DavClient:
 
 
 def same_site(home: str, url: str) -> bool:
-    """Whether a password for one address may be sent to another: the same host, or a sibling host over TLS, because
-    large providers keep each user's calendars on a numbered host."""
+    """Whether a password may be sent to another URL: same host, or over TLS a sibling, as large providers use."""
     try:
         old, new = urllib.parse.urlsplit(home), urllib.parse.urlsplit(url)
         old_port, new_port = old.port, new.port
@@ -286,7 +279,6 @@ def same_site(home: str, url: str) -> bool:
 
 
 def status_error(status: int) -> AnnabelleError:
-    """The refusal as our error, with a hint for whoever acts next."""
     if status == 401:
         return Unavailable("The calendar server does not accept the user name or the password.", hint=CONNECT)
     if status == 403:

@@ -33,7 +33,7 @@ else:
 
 
 UNREADABLE = (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError)
-"""What the libraries raise on the calendar data of a careless server."""
+"""What the libraries raise on malformed calendar data."""
 
 _FOLD = re.compile(r"\r?\n[ \t]")
 _ZONES = re.compile(r"^BEGIN:VTIMEZONE\s*$.*?^END:VTIMEZONE\s*$", re.IGNORECASE | re.MULTILINE | re.DOTALL)
@@ -45,7 +45,7 @@ _ZONE_RULE = re.compile(
 
 
 class ICalComponent(Protocol):
-    """A VCALENDAR, VEVENT or VALARM: properties by their names, and other components in it."""
+    """A VCALENDAR, VEVENT or VALARM with properties and subcomponents."""
 
     subcomponents: list[ICalComponent]
 
@@ -79,7 +79,7 @@ def new_address(email: str) -> object:
 
 
 def read_calendar(data: bytes | str) -> ICalComponent:
-    """Raises one of UNREADABLE on data that is no calendar."""
+    """Parse a calendar. Raises one of UNREADABLE on invalid data."""
     _check_zones(data if isinstance(data, str) else data.decode(errors="replace"))
     parsed = icalendar.Calendar.from_ical(data)
     if not isinstance(parsed, icalendar.Calendar):
@@ -88,8 +88,7 @@ def read_calendar(data: bytes | str) -> ICalComponent:
 
 
 def _check_zones(text: str) -> None:
-    """Reject time zones whose rules repeat more often than yearly: the library evaluates them while it parses, which
-    could take forever."""
+    """Reject time zones with rules more frequent than yearly: evaluating them while parsing could take forever."""
     for zone in _ZONES.findall(_FOLD.sub("", text)):
         if not all(_ZONE_RULE.fullmatch(rule) for rule in _RULES.findall(zone)):
             raise ValueError("a zone that is none")
@@ -100,19 +99,19 @@ def read_vevent(lines: Sequence[str]) -> ICalComponent:
 
 
 def expand_recurrences(calendar: ICalComponent, start: datetime, end: datetime) -> list[ICalComponent]:
-    """Every event of a period, recurring ones expanded, each with its RECURRENCE-ID."""
+    """Events of a period, with recurring ones expanded, each with its RECURRENCE-ID."""
     query = recurring_ical_events.of(cast("icalendar.Calendar", calendar))
     return cast("list[ICalComponent]", query.between(start, end))
 
 
 def get_time(component: ICalComponent, name: str) -> DayOrTime | None:
-    """A day, or a moment that may have no zone."""
+    """A day, or a moment that may lack a zone."""
     value = cast("object", getattr(component.get(name), "dt", None))
     return value if isinstance(value, date) else None
 
 
 def get_times(component: ICalComponent, name: str) -> list[DayOrTime]:
-    """All values of a property that lists times and may occur several times."""
+    """All values of a property that lists times and may be repeated."""
     entries = [
         entry for part in get_values(component, name) for entry in cast("list[object]", getattr(part, "dts", []))
     ]
@@ -120,7 +119,7 @@ def get_times(component: ICalComponent, name: str) -> list[DayOrTime]:
 
 
 def get_values(component: ICalComponent, name: str) -> list[object]:
-    """All values of a property, which may occur several times."""
+    """All values of a property that may be repeated."""
     value = component.get(name)
     if value is None:
         return []
@@ -133,7 +132,6 @@ def get_text(component: ICalComponent, name: str) -> str:
 
 
 def format_value(value: object) -> str:
-    """A property's value as written in a file."""
     return cast("ICalComponent", value).to_ical().decode()
 
 
@@ -147,14 +145,14 @@ _RECURRENCE = ("RRULE", "RDATE", "EXDATE")
 
 @dataclass(frozen=True, slots=True)
 class CalendarOwner:
-    """The calendar's owner: the zone for times without one, and the addresses that mark them among the attendees."""
+    """Zone for times without one, and the owner's addresses among attendees."""
 
     zone: ZoneInfo
     addresses: frozenset[str]
 
 
 def read_span_of(component: ICalComponent, zone: ZoneInfo) -> EventSpan:
-    """The span of an event. Times without a zone are in the user's zone."""
+    """Span of an event. Times without a zone are in the user's zone."""
     start = _read_time(component, "DTSTART", zone)
     end = _read_time(component, "DTEND", zone)
     if start is None:
@@ -190,7 +188,6 @@ def read_event(component: ICalComponent, reader: CalendarOwner, **ids: str | Non
 
 
 def new_event(draft: EventDraft, uid: str, me: str) -> ICalComponent:
-    """The component of a new event."""
     component = new_vevent()
     component.add("UID", uid)
     component.add("SUMMARY", draft.summary)
@@ -210,7 +207,7 @@ def new_event(draft: EventDraft, uid: str, me: str) -> ICalComponent:
 
 
 def change_event(component: ICalComponent, change: EventChange, reader: CalendarOwner, me: str) -> None:
-    """Apply the change in place. What it does not name stays, including properties unknown to us."""
+    """Apply the change in place. All other properties stay, including unknown ones."""
     for name, value in (
         ("SUMMARY", change.summary),
         ("DESCRIPTION", change.description),
@@ -243,8 +240,7 @@ def set_span(component: ICalComponent, span: EventSpan) -> None:
 
 
 def mark_modified(component: ICalComponent, *, answered_only: bool = False) -> None:
-    """Mark the event as newer for other programs. A response alone does not raise SEQUENCE, which belongs to the
-    organizer."""
+    """Mark the event as newer. A response alone does not raise SEQUENCE, which belongs to the organizer."""
     now, number = datetime.now(UTC), get_text(component, "SEQUENCE")
     for name in ("DTSTAMP", "LAST-MODIFIED"):
         component.pop(name, None)

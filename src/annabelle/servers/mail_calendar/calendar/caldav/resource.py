@@ -38,7 +38,7 @@ _ID = re.compile(r"([^#/\x00-\x20]{1,500}?)(?:#([\dTZ]{8,16}))?")
 
 
 def split_id(event_id: str) -> tuple[str, str | None]:
-    """The resource's name, and the occurrence of the series; None for the whole series."""
+    """Return the resource's name and the occurrence, which is None for the whole series."""
     match = _ID.fullmatch(event_id)
     # A name must not be a relative path: "." would be the calendar itself.
     if match is None or not _NAME.fullmatch(urllib.parse.unquote(match[1])):
@@ -47,7 +47,6 @@ def split_id(event_id: str) -> tuple[str, str | None]:
 
 
 def new_resource(draft: EventDraft, me: str) -> bytes:
-    """The calendar data of a new event."""
     calendar = new_calendar()
     calendar.add_component(new_event(draft, draft.key, me))
     calendar.add_missing_timezones()
@@ -55,7 +54,7 @@ def new_resource(draft: EventDraft, me: str) -> bytes:
 
 
 class CalendarResource:
-    """Reads and changes the calendar data of one resource. Raises one of UNREADABLE on data that is none."""
+    """Reads and changes the calendar data of one resource. Raises one of UNREADABLE on invalid data."""
 
     def __init__(self, calendar_id: str, name: str, version: str, data: bytes | str, reader: CalendarOwner) -> None:
         self._calendar_id, self._name, self._version, self._reader = calendar_id, name, version, reader
@@ -74,7 +73,7 @@ class CalendarResource:
 
     @property
     def if_match_header(self) -> dict[str, str]:
-        """The header that makes a change fail if the resource has changed since; empty for a server without ETags."""
+        """Header that makes a change fail if the resource has changed. Empty if the server has no ETags."""
         return {"If-Match": self._version.removeprefix("W/")} if self._version else {}
 
     def to_bytes(self) -> bytes:
@@ -82,7 +81,6 @@ class CalendarResource:
         return self._calendar.to_ical()
 
     def expand_between(self, start: datetime, end: datetime) -> list[CalendarEvent]:
-        """The events in a period, recurring ones expanded."""
         found = expand_recurrences(self._calendar, start.astimezone(UTC), end.astimezone(UTC))
         return [self._event(component) for component in found]
 
@@ -108,7 +106,6 @@ class CalendarResource:
         change_event(component, change, self._reader, me)
 
     def exclude(self, instance: str) -> None:
-        """Remove one occurrence from the series."""
         component = self._find_instance(instance)
         when = get_time(component, "RECURRENCE-ID")
         self._calendar.subcomponents = [part for part in self._calendar.subcomponents if _instance_of(part) != instance]
@@ -117,7 +114,6 @@ class CalendarResource:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing of the event is left."""
         return not self._calendar.walk("VEVENT")
 
     def _event(self, component: ICalComponent) -> CalendarEvent:
@@ -133,7 +129,7 @@ class CalendarResource:
         return [event for event in self._calendar.walk("VEVENT") if "RECURRENCE-ID" in event]
 
     def _find_instance(self, instance: str) -> ICalComponent:
-        """The component of one occurrence: its own if it has one, otherwise the expanded one."""
+        """Component of one occurrence: its own override, or the expanded one."""
         for event in self._overrides():
             if _instance_of(event) == instance:
                 return event
@@ -154,8 +150,7 @@ class CalendarResource:
             raise event_not_found() from error
 
     def _move_exceptions(self, before: EventSpan, after: EventSpan) -> None:
-        """Move the exceptions of a series with it, by wall clock time. If the series becomes all-day or stops being so,
-        its exceptions are dropped."""
+        """Move the exceptions with the series, by wall clock time. Drop them if the series turns all-day or timed."""
         assert self._main is not None
         excluded = get_times(self._main, "EXDATE")
         self._main.pop("EXDATE", None)
@@ -185,7 +180,7 @@ def _to_day(time: DayOrTime) -> date:
 
 
 def _instance_of(component: ICalComponent) -> str | None:
-    """The occurrence a component is, as written in an id."""
+    """Occurrence of a component, as written in an id."""
     when = get_time(component, "RECURRENCE-ID")
     if isinstance(when, datetime):
         return f"{when.astimezone(UTC):%Y%m%dT%H%M%SZ}" if when.tzinfo else f"{when:%Y%m%dT%H%M%S}"

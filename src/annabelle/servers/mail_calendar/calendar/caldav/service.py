@@ -1,4 +1,4 @@
-"""CalDAV calendars as a calendar service, and how they are discovered."""
+"""CalDAV calendars as a calendar service, with discovery."""
 
 from __future__ import annotations
 
@@ -52,20 +52,18 @@ _WHAT = format_propfind(
 
 @dataclass(frozen=True, slots=True)
 class CalendarCollection:
-    """A calendar and where it is."""
-
     calendar: Calendar
     url: str
 
 
 async def discover(dav: DavClient, account: DavAccount) -> list[CalendarCollection]:
-    """All calendars that hold events; the first is the user's main one."""
+    """All calendars with events, the user's main one first."""
     home = await _find_home(dav, account.url)
     parts = [part for part in await dav.query("PROPFIND", home, _WHAT, depth=1) if _holds_events(part)]
     if not parts:
         raise Unavailable("The calendar server has no calendar for events.", hint="Make one there first.")
     given = account.url.rstrip("/")
-    # The address the user gave may be that of one calendar, which is then the main one.
+    # The user's URL may be that of one calendar, which is then the main one.
     parts.sort(key=lambda part: part.url.rstrip("/") != given)
     names = [_last_segment(part.url) for part in parts]
     return [
@@ -114,7 +112,7 @@ def _last_segment(url: str) -> str:
 
 _log = logging.getLogger(__name__)
 _MARGIN = timedelta(days=1)
-"""A server does not know the user's zone, so the queried period is widened for days and times without one."""
+"""The server does not know the user's zone, so queries are widened for days and times without one."""
 
 _MAX_EVENTS = 20_000
 _TRIES = 5
@@ -202,7 +200,7 @@ class CalDavService:
 
     @contextlib.asynccontextmanager
     async def _open(self) -> AsyncGenerator[DavClient]:
-        """A session. If something is not found in it, calendars may have moved, so they are discovered again."""
+        """Open a session. If something is not found, calendars may have moved and are discovered again."""
         try:
             async with self._clients.connect() as dav:
                 yield dav
@@ -211,7 +209,7 @@ class CalDavService:
             raise
 
     async def _collection(self, dav: DavClient, calendar_id: str) -> CalendarCollection:
-        """The calendar with an id or a name. Calendars are discovered again if it is not known."""
+        """Find a calendar by id or name. If it is unknown, discover calendars again."""
         found = _find_collection(self._found, calendar_id)
         if found is None:
             self._found = await discover(dav, self._account)
@@ -265,7 +263,7 @@ class CalDavService:
 
 @contextlib.contextmanager
 def _explain_unreadable() -> Generator[None]:
-    """What a careless server wrote is its fault, and said to be."""
+    """Report malformed calendar data as Unavailable."""
     try:
         yield
     except UNREADABLE as error:
@@ -281,7 +279,7 @@ def _find_collection(collections: list[CalendarCollection], calendar_id: str) ->
 
 
 def _resource_url(collection: CalendarCollection, name: str) -> str:
-    """The address of a resource; whatever a name has in it, it stays in its calendar."""
+    """URL of a resource. Quoting keeps any name inside its calendar."""
     return f"{collection.url}{urllib.parse.quote(urllib.parse.unquote(name), safe='')}"
 
 
