@@ -28,11 +28,11 @@ class Agents:
     """What resting asks of the agents."""
 
     def __init__(self) -> None:
-        self.config = self
+        self.registry = self
         self.enabled = True
         self.paused = 0
 
-    def agent(self, agent_id: str) -> Agents | None:
+    def find(self, agent_id: str) -> Agents | None:
         return self if agent_id == "annabelle" else None
 
     def check_paused(self, agent_id: str) -> None:

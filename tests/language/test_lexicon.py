@@ -13,7 +13,8 @@ from annabelle.language.lexicon import Lexicon, PhraseFile
 from annabelle.servers.guardian.attack_cues import CUES, compile_families, find_cues
 
 PACKAGED = Path(str(package.__file__)).parent
-FILES = sorted(PACKAGED.glob("*/*.toml"))
+# The memory fills its own placeholders in before it compiles its forms.
+FILES = [path for path in sorted(PACKAGED.glob("*/*.toml")) if path.stem != "memory"]
 
 
 def write(folder: Path, language: str, topic: str, text: str) -> None:

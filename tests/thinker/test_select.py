@@ -29,7 +29,8 @@ from annabelle.thinker.selection.hybrid_selector import (
 )
 from annabelle.thinker.selection.keywords import KeywordRoutes, RoutedTools, load_packaged_routes
 from annabelle.thinker.selection.selection import SelectionRequest, ToolSelection
-from annabelle.toolbox.ranking import RankedTool, ToolRanking
+from annabelle.toolbox.ranking import RankedTool, ToolRanker, ToolRanking
+from support.timing import seconds
 from thinker.fakes import Bench, DictTools, ListedModel
 from thinker.plain_parts import AllAllowed
 from thinker.thinkers import brief
@@ -213,7 +214,9 @@ async def test_a_tool_that_clearly_fits_calms_the_model() -> None:
 
 
 @pytest.mark.req("SEL-09")
-async def test_a_selection_says_how_it_came_about() -> None:
+async def test_a_selection_says_how_it_came_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Loading the vectors may take longer than a person would wait; here only the report counts.
+    monkeypatch.setattr(ToolRanker.__init__, "__defaults__", (seconds(30),))
     report = (await select("delete a file")).report
     assert report is not None
     assert report.method == "hybrid"
