@@ -94,7 +94,7 @@ async def test_scripts_do_not_reach_a_private_address(web: Web, site: Site, priv
 async def test_a_socket_to_an_open_address_still_works(web: Web, site: Site) -> None:
     site.pages |= {"/": "<title>Page</title>", "/data": "fetched"}
     await web("navigate", url=f"{site.url}/")
-    found = await web("evaluate", function="async () => (await fetch('/data')).to_text()")
+    found = await web("evaluate", function="async () => (await fetch('/data')).text()")
     assert found.content == '"fetched"'
     await web(
         "evaluate",
