@@ -117,7 +117,7 @@ def main() -> None:
         if given.lost:
             print("    ", ", ".join(tally.examples[:40]))
     judged = tallies[given.judged]
-    report.figures["iterate_moments"] = len(judged.after)
+    report.figures["moments"] = len(judged.after)
     report.within("invalid chains", judged.invalid, 0)
     report.within("conversations without the user's first message", judged.without_first, 0)
     report.within("tokens after, on average", report.figures[f"{given.judged}_tokens"], 2_300)

@@ -193,7 +193,7 @@ class _Offered:
 def _native_tools() -> list[ToolSpec]:
     offered = _Offered()
     hub = MagicMock(toolbox=offered)
-    hub.memory.native_tools.return_value = HubMemory.native_tools(MagicMock())
+    hub.services.memory.native_tools.return_value = HubMemory.native_tools(MagicMock())
 
     async def offer() -> None:
         register_native_tools(hub, MagicMock())
