@@ -20,7 +20,6 @@ from annabelle.core.home import Home
 from annabelle.core.tools import ToolResult
 from annabelle.core.trace import read_trace
 from annabelle.skills.playbook import Playbook
-from annabelle.skills.playbook_folder import seed_playbooks
 from annabelle.thinker.prompt.clock import parse_time_zone
 from annabelle.thinker.prompt.escape import SECTIONS, escape_section_tags
 from annabelle.thinker.prompt.memory_recall import RecalledContext, UserProfile, parse_memories
@@ -233,7 +232,12 @@ def shared(first: dict[str, Any], second: dict[str, Any]) -> bool:
 def test_a_growing_conversation_keeps_its_beginning_and_hits_of_the_cache_are_counted(
     start: Callable[..., Thinker], hub: FakeHub, model: ScriptedServer, home: Home
 ) -> None:
-    seed_playbooks(home.playbooks, ())
+    home.playbooks.mkdir(parents=True)
+    for word in ("file", "email"):
+        home.playbooks.joinpath(f"{word}.md").write_text(
+            f"---\nname: {word}\ndescription: About it\nkeywords: [{word}]\nrequired_tools: [look_up]\n---\n"
+            + "- Look it up before you answer.\n" * 20
+        )
     hub.handlers["look_up"] = lambda _: ToolResult(text="Found it.")
     model.rules(
         Rule(match="second", results=0, reply=Reply(tool_calls=[Call(name="look_up", arguments={"text": "x"})])),
@@ -257,7 +261,7 @@ def test_a_growing_conversation_keeps_its_beginning_and_hits_of_the_cache_are_co
     told = traced(home, asked[0].trace_id, "model.called")
     assert [data["cached_tokens"] for data in told] == [700]
     layers = traced(home, asked[1].trace_id, "context.built")[0]
-    assert layers["playbooks"] == ["file-operations"]
+    assert layers["playbooks"] == ["file"]
     assert layers["tokens"]["playbooks"] > 50
 
 
