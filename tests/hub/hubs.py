@@ -16,9 +16,11 @@ import httpx
 import psutil
 
 from annabelle.core.home import Home
+from annabelle.toolbox.process.forkserver_process import can_use_forkserver
 from support import timing
 from support.few_servers import FEW_SERVERS
 from support.reaper import environment_mark
+from support.warm_hub import TEMPLATE, WarmHub
 
 T = TypeVar("T")
 START_SECONDS = 60.0
@@ -38,10 +40,13 @@ def wait_for(look: Callable[[], T | None], what: str, seconds: float = 30.0) -> 
 
 
 class HubProcess:
-    """`python -m annabelle.hub` on a home of its own, with a scripted model."""
+    """A hub on a home of its own, with a scripted model: forked, or `python -m annabelle.hub` where that is tested."""
 
-    def __init__(self, home: Home, model_url: str = "http://127.0.0.1:9/v1", **settings: str) -> None:
+    def __init__(
+        self, home: Home, model_url: str = "http://127.0.0.1:9/v1", *, forked: bool = True, **settings: str
+    ) -> None:
         self.home = home
+        self._forked = forked
         self.environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(home.root.parent),
@@ -64,11 +69,13 @@ class HubProcess:
         }
         if "PYTHONPATH" in os.environ:
             self.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[str] | WarmHub | None = None
         self._client: httpx.Client | None = None
 
-    def spawn(self) -> subprocess.Popen[str]:
+    def spawn(self) -> subprocess.Popen[str] | WarmHub:
         """Start the process and do not wait for anything."""
+        if self._forked and can_use_forkserver():
+            return TEMPLATE.spawn(self.environment)
         return subprocess.Popen(
             [sys.executable, "-m", "annabelle.hub"],
             env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

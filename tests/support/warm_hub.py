@@ -1,0 +1,267 @@
+"""Hubs forked from one process that has imported everything, so that a test does not pay seconds of imports per start.
+
+A forked hub runs `annabelle.hub`'s own `main` in its own process, with exactly the environment it is given. Its two fork
+servers are forked ahead, while it has one thread, and do in every other respect what a hub's own do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, NoReturn, cast
+
+from annabelle.toolbox.process import control_socket, forkserver, kernel
+from annabelle.toolbox.process.child import flush_and_exit
+from annabelle.toolbox.process.forkserver_process import ForkServerProcess, start_forkserver
+from support import timing
+
+_MODULES = ("annabelle.hub.__main__", "annabelle.hub.boot", "annabelle.thinker.boot")
+_FORK_SERVERS = 2
+"""One for the tool servers, one for the thinkers."""
+
+
+class WarmHub:
+    """A forked hub, used like `subprocess.Popen`."""
+
+    def __init__(self, template: HubTemplate, pid: int, handle: int, stdout: int, stderr: int) -> None:
+        self._template, self.pid, self._handle = template, pid, handle
+        self.stdout: IO[str] = os.fdopen(stdout, "r")
+        self.stderr: IO[str] = os.fdopen(stderr, "r")
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            if not select.select([self._handle], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("a forked hub", timeout or 0)
+            self.returncode = self._template.exit_code(self.pid)
+            os.close(self._handle)
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        self.wait(timeout)
+        return self.stdout.read(), self.stderr.read()
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class HubTemplate:
+    """The process with the imports, from which hubs are forked. It is started for the first hub."""
+
+    def __init__(self) -> None:
+        self._control: socket.socket | None = None
+        self._codes: dict[int, int] = {}
+
+    def spawn(self, environment: Mapping[str, str]) -> WarmHub:
+        control = self._control = self._control or self._start()
+        out, child_out = os.pipe()
+        errors, child_errors = os.pipe()
+        control_socket.send(control, {"environment": dict(environment)}, [child_out, child_errors])
+        os.close(child_out)
+        os.close(child_errors)
+        message, descriptors = self._receive()
+        while "code" in message:
+            message, descriptors = self._receive()
+        return WarmHub(self, cast("int", message["pid"]), descriptors[0], out, errors)
+
+    def exit_code(self, pid: int) -> int:
+        while pid not in self._codes:
+            self._receive()
+        return self._codes.pop(pid)
+
+    def _start(self) -> socket.socket:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            # numpy's threads would make it unsafe to fork.
+            subprocess.Popen(
+                [sys.executable, "-m", "support.warm_hub", str(theirs.fileno())],
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+                cwd=Path(__file__).parent.parent,
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        ours.settimeout(timing.seconds(60))
+        return ours
+
+    def _receive(self) -> tuple[control_socket.ControlMessage, list[int]]:
+        assert self._control is not None
+        received = control_socket.receive(self._control)
+        assert received is not None, "the process that forks hubs has ended; its error is on standard error"
+        if "code" in received[0]:
+            self._codes[cast("int", received[0]["pid"])] = cast("int", received[0]["code"])
+        return received
+
+
+TEMPLATE = HubTemplate()
+
+
+def main() -> None:
+    """The template's own process."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    from annabelle.toolbox.config import PRELOADED  # noqa: PLC0415  this module is imported by every test run
+
+    gc.disable()
+    for module in (*_MODULES, *PRELOADED):
+        importlib.import_module(module)
+    gc.freeze()
+    wake_in, wake_out = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.set_wakeup_fd(wake_out, warn_on_full_buffer=False)
+    while True:
+        ready, _, _ = select.select([control, wake_in], [], [])
+        if wake_in in ready:
+            os.read(wake_in, 4096)
+            _report_ended(control)
+        if control in ready:
+            received = control_socket.receive(control)
+            if received is None:
+                return
+            message, descriptors = received
+            _fork_hub(control, cast("dict[str, str]", message["environment"]), descriptors)
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+
+def _report_ended(control: socket.socket) -> None:
+    with contextlib.suppress(ChildProcessError, BrokenPipeError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            control_socket.send(control, {"pid": pid, "code": os.waitstatus_to_exitcode(status)})
+
+
+def _fork_hub(control: socket.socket, environment: dict[str, str], descriptors: list[int]) -> None:
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _become_hub(environment, descriptors, parent)
+    handle = os.pidfd_open(pid)
+    control_socket.send(control, {"pid": pid}, [handle])
+    os.close(handle)
+
+
+def _become_hub(environment: dict[str, str], descriptors: list[int], parent: int) -> NoReturn:
+    code = 1
+    try:
+        kernel.die_with_parent(parent, signal.SIGKILL)
+        kernel.reset_signals()
+        null = os.open(os.devnull, os.O_RDONLY)
+        for standard, descriptor in enumerate((null, *descriptors)):
+            os.dup2(descriptor, standard)
+        kernel.close_all_but_standard()
+        waiting = [_fork_fork_server() for _ in range(_FORK_SERVERS)]
+        os.environ.clear()
+        os.environ.update(environment)
+        time.tzset()
+        random.seed()
+        gc.enable()
+        sys.argv = ["annabelle.hub"]
+        hub = importlib.import_module("annabelle.hub.__main__")
+        _use_forked(waiting)
+        code = hub.main()
+    finally:
+        flush_and_exit(code)
+
+
+def _use_forked(waiting: list[ForkServerProcess]) -> None:
+    """Have the hub take the fork servers that wait; one that it starts after those died is its own."""
+
+    def take(preload: Sequence[str], python_path: Sequence[str], log: Path) -> ForkServerProcess:
+        if not waiting:
+            return start_forkserver(preload, python_path, log)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        taken = waiting.pop()
+        control_socket.send(taken.control, {"log": str(log), "path": [*python_path]})
+        taken.control.setblocking(False)
+        control_socket.send(taken.control, {"op": "preload", "modules": list(preload)})
+        return taken
+
+    for module in ("annabelle.hub.__main__", "annabelle.toolbox.process.fork_launcher"):
+        importlib.import_module(module).start_forkserver = take
+
+
+class _ForkedProcess:
+    """The part of `subprocess.Popen` that the hub uses of a fork server."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._code: int | None = None
+
+    def wait(self, timeout: float) -> int:
+        deadline = time.monotonic() + timeout
+        while self._code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._code = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired("a forked fork server", timeout)
+            else:
+                time.sleep(0.01)
+        return self._code
+
+    def terminate(self) -> None:
+        os.kill(self.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+
+def _fork_fork_server() -> ForkServerProcess:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _become_fork_server(ours, theirs, parent)
+    theirs.close()
+    return ForkServerProcess(cast("subprocess.Popen[bytes]", _ForkedProcess(pid)), ours)
+
+
+def _become_fork_server(ours: socket.socket, theirs: socket.socket, parent: int) -> NoReturn:
+    try:
+        ours.close()
+        kernel.die_with_parent(parent, signal.SIGTERM)
+        os.setsid()
+        os.chdir("/")
+        os.environ.clear()
+        received = control_socket.receive(theirs)
+        if received is None:
+            os._exit(0)  # the hub ended without it
+        message, _ = received
+        with open(cast("str", message["log"]), "ab") as log:
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+        sys.path[:0] = cast("list[str]", message["path"])
+        sys.argv = ["annabelle.toolbox.process.forkserver", str(theirs.detach()), str(parent)]
+        forkserver.main()
+    finally:
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()
