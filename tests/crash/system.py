@@ -8,7 +8,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -22,9 +21,12 @@ from support.few_servers import FEW_SERVERS
 from support.reaper import environment_mark
 from support.standing_yes import let_pass
 from support.timing import product_bounds, seconds
+from support.warm_hub import TEMPLATE, WarmHub
 
 TESTS = Path(__file__).resolve().parent.parent
 PR_SET_CHILD_SUBREAPER = 36
+FORK_SERVER = "nursery"
+"""The name of its processes in the system's list."""
 
 
 class System:
@@ -67,7 +69,7 @@ class System:
         (self.home / "config" / "agents.json").write_text(json.dumps({"agents": [agent]}))
         # Whatever outlives its parent is handed to us, so an orphan can not hide.
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: WarmHub | None = None
         self._stopping = threading.Event()
         self._guard = threading.Thread(target=self._keep_alive, daemon=True)
         self.starts = 0
@@ -88,10 +90,7 @@ class System:
     def _keep_alive(self) -> None:
         while not self._stopping.is_set():
             with self.log.open("ab") as log:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-m", "annabelle.hub"],
-                    env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                )  # fmt: skip
+                self._process = TEMPLATE.spawn_into(self._environment, log)
             self.starts += 1
             self._process.wait()
             time.sleep(0.05)
@@ -150,15 +149,13 @@ class System:
     @staticmethod
     def _kind(process: psutil.Process) -> str:
         with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-            command = " ".join(process.cmdline())
+            if process.name() == FORK_SERVER:
+                return "forkserver"
             if process.name().startswith("thinker-"):
                 return "thinker"
-            if "witness_server" in command:
+            parent = process.parent()
+            if "witness_server" in " ".join(process.cmdline()) or (parent is not None and parent.name() == FORK_SERVER):
                 return "server"
-            if "annabelle.toolbox.process" in command:
-                parent = process.parent()
-                forked = parent is not None and "annabelle.toolbox.process" in " ".join(parent.cmdline())
-                return "server" if forked else "forkserver"
         return "other"
 
     def kill_one(self, target: str, chance: random.Random, timeout: float = 60) -> bool:
@@ -178,7 +175,7 @@ class System:
         left: list[str] = []
         for child in psutil.Process(ours).children():
             with contextlib.suppress(psutil.NoSuchProcess):
-                if child.pid == hub or not self._is_ours(child):
+                if child.pid in (hub, TEMPLATE.pid) or not self._is_ours(child):
                     continue
                 if child.status() == psutil.STATUS_ZOMBIE:
                     with contextlib.suppress(ChildProcessError):
@@ -191,7 +188,7 @@ class System:
     def _is_ours(process: psutil.Process) -> bool:
         command = " ".join(process.cmdline())
         zombie = process.status() == psutil.STATUS_ZOMBIE
-        return zombie or "annabelle." in command or "witness_server" in command
+        return zombie or "annabelle." in command or "warm_hub" in command or "witness_server" in command
 
     def stop(self) -> int:
         """Stop the hub as a service manager does; its exit code."""

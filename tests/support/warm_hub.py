@@ -1,11 +1,12 @@
 """Hubs forked from one process that has imported everything, so that a test does not pay seconds of imports per start.
 
-A forked hub runs `annabelle.hub`'s own `main` in its own process, with exactly the environment it is given. Its two fork
-servers are forked ahead, while it has one thread, and do in every other respect what a hub's own do.
+A forked hub runs the `main` of `annabelle.hub` in its own process, with exactly the environment it is given. Its two
+fork servers are forked ahead, while it has one thread, and do in every other respect what a hub's own do.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -16,8 +17,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NoReturn, cast
 
@@ -34,10 +36,10 @@ _FORK_SERVERS = 2
 class WarmHub:
     """A forked hub, used like `subprocess.Popen`."""
 
-    def __init__(self, template: HubTemplate, pid: int, handle: int, stdout: int, stderr: int) -> None:
+    def __init__(self, template: HubTemplate, pid: int, handle: int) -> None:
         self._template, self.pid, self._handle = template, pid, handle
-        self.stdout: IO[str] = os.fdopen(stdout, "r")
-        self.stderr: IO[str] = os.fdopen(stderr, "r")
+        self.stdout: IO[str] | None = None
+        self.stderr: IO[str] | None = None
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
@@ -55,7 +57,10 @@ class WarmHub:
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
         self.wait(timeout)
-        return self.stdout.read(), self.stderr.read()
+        assert self.stdout is not None
+        assert self.stderr is not None
+        with self.stdout, self.stderr:
+            return self.stdout.read(), self.stderr.read()
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
@@ -73,31 +78,52 @@ class HubTemplate:
     """The process with the imports, from which hubs are forked. It is started for the first hub."""
 
     def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._codes: dict[int, int] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
+    def stop(self) -> None:
+        """End the process, and every hub that still runs with it."""
+        if self._process is not None and self._control is not None:
+            self._control.close()
+            self._process.wait()
 
     def spawn(self, environment: Mapping[str, str]) -> WarmHub:
+        """A hub whose output is read through pipes."""
+        with self._lock, _pipe() as (out, child_out), _pipe() as (errors, child_errors):
+            hub = self._fork(environment, child_out.fileno(), child_errors.fileno())
+            hub.stdout, hub.stderr = os.fdopen(os.dup(out.fileno())), os.fdopen(os.dup(errors.fileno()))
+            return hub
+
+    def spawn_into(self, environment: Mapping[str, str], log: IO[bytes]) -> WarmHub:
+        """A hub whose output goes into a file."""
+        with self._lock:
+            return self._fork(environment, log.fileno(), log.fileno())
+
+    def exit_code(self, pid: int) -> int:
+        with self._lock:
+            while pid not in self._codes:
+                self._receive()
+            return self._codes.pop(pid)
+
+    def _fork(self, environment: Mapping[str, str], out: int, errors: int) -> WarmHub:
         control = self._control = self._control or self._start()
-        out, child_out = os.pipe()
-        errors, child_errors = os.pipe()
-        control_socket.send(control, {"environment": dict(environment)}, [child_out, child_errors])
-        os.close(child_out)
-        os.close(child_errors)
+        control_socket.send(control, {"environment": dict(environment)}, [out, errors])
         message, descriptors = self._receive()
         while "code" in message:
             message, descriptors = self._receive()
-        return WarmHub(self, cast("int", message["pid"]), descriptors[0], out, errors)
-
-    def exit_code(self, pid: int) -> int:
-        while pid not in self._codes:
-            self._receive()
-        return self._codes.pop(pid)
+        return WarmHub(self, cast("int", message["pid"]), descriptors[0])
 
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             # numpy's threads would make it unsafe to fork.
-            subprocess.Popen(
+            self._process = subprocess.Popen(
                 [sys.executable, "-m", "support.warm_hub", str(theirs.fileno())],
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
                 cwd=Path(__file__).parent.parent,
@@ -117,7 +143,15 @@ class HubTemplate:
         return received
 
 
+@contextlib.contextmanager
+def _pipe() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb", buffering=0) as out, os.fdopen(writing, "wb", buffering=0) as into:
+        yield out, into
+
+
 TEMPLATE = HubTemplate()
+atexit.register(TEMPLATE.stop)
 
 
 def main() -> None:
