@@ -182,7 +182,7 @@ _TIMEOUT = httpx.Timeout(30, connect=10)
 async def download_model(registry: GgufRegistry, model: GgufModel, progress: DownloadProgress | None = None) -> Path:
     """Downloads a model unless it is there, and returns its file. Continues a broken download (`.part`) if possible."""
     target = registry.file_of(model)
-    tell = progress or (lambda _done, _total: None)
+    tell = progress or _ignore_progress
     async with httpx.AsyncClient(follow_redirects=True, timeout=_TIMEOUT) as client:
         model = await _pin_checksum(client, registry, model)
         if _file_size(target):
@@ -198,6 +198,10 @@ async def download_model(registry: GgufRegistry, model: GgufModel, progress: Dow
         except OSError as error:
             raise _storage_error(error, part) from error
     return target
+
+
+def _ignore_progress(done: int, total: int | None) -> None:
+    """Does nothing."""
 
 
 async def _pin_checksum(client: httpx.AsyncClient, registry: GgufRegistry, model: GgufModel) -> GgufModel:
