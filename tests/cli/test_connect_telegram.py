@@ -81,7 +81,7 @@ def login(monkeypatch: pytest.MonkeyPatch) -> Login:
             double.made_for = application
             return double
 
-        monkeypatch.setattr(telegram_session, "make_login_client", client)
+        monkeypatch.setattr(telegram_session, "make_client", client)
         return double
 
     return make
@@ -259,7 +259,7 @@ def test_removing_the_account_ends_its_session_at_telegram_or_says_how_to(
     account = TelegramAccount(api_id=42, api_hash=SecretStr(HASH), session=SecretStr(SESSION), phone="+49151")
     write_connection(home.prepare(), "telegram", account)
     double = LeavingDouble(failure)
-    monkeypatch.setattr(telegram_session, "make_logout_client", lambda account: double)
+    monkeypatch.setattr(telegram_session, "make_client", lambda account, session: double)
     done = typed("connect", "remove", "telegram", "--yes")
     assert done.code == 0
     assert said in " ".join(done.out.split())

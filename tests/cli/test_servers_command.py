@@ -15,12 +15,12 @@ def test_a_yes_is_never_one_to_whatever_comes_next(
 ) -> None:
     said: list[JsonObject] = []
 
-    def post(_path: str, body: JsonObject) -> JsonObject:
+    def post(_path: str, body: JsonObject, _seconds: float) -> JsonObject:
         said.append(body)
         return {"available": True, "tools": 2}
 
-    monkeypatch.setattr(servers, "_get", lambda _path: {"diff": "", "digest": shown})
-    monkeypatch.setattr(servers, "_post", post)
+    monkeypatch.setattr(servers, "get_json", lambda _path: {"diff": "", "digest": shown})
+    monkeypatch.setattr(servers, "post_json", post)
     servers.accept("mailer")
     assert said[0]["digest"] is not None, "the hub takes a yes without a digest for a yes to all"
     assert shown is None or said == [{"digest": shown}]

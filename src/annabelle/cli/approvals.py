@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from typing import Annotated, cast
 
@@ -19,14 +18,13 @@ from annabelle.cli.approval_prompt import (
     submit_answer,
     to_editable_json,
 )
-from annabelle.cli.conversation import find_approvals
-from annabelle.cli.hub_client import CliHubClient, error_from
+from annabelle.cli.conversation import find_approvals, find_failure
+from annabelle.cli.hub_client import CliHubClient, ask_hub, error_from
 from annabelle.cli.hub_process import temporary_hub
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
+from annabelle.cli.output import print_json, print_line, print_paragraph, print_rows
 from annabelle.cli.spinner import Spinner
 from annabelle.cli.terminal_input import edit_text
-from annabelle.cli.turn_view import parse_failure
 from annabelle.core.errors import CallerMistake
 from annabelle.core.home import Home
 from annabelle.core.text import escape_invisible
@@ -50,19 +48,16 @@ def approvals(context: typer.Context, all_of_them: All = False, json: Json = Fal
 @app.command("list")
 def list_questions(all_of_them: All = False, json: Json = False) -> None:
     """List what waits for your answer, newest first."""
-    listed = asyncio.run(_fetch_list(None if all_of_them else "pending"))
-    if json:
-        print_json({"approvals": [_to_json(one) for one in listed]})
-    elif listed:
-        print_table(("QUESTION", "STATE", "UNTIL", "TOOL", "ARGUMENTS"), [_row(one) for one in listed])
-    else:
-        print_paragraph("No question was asked yet." if all_of_them else "No question waits for you.")
+    listed = ask_hub(lambda client: fetch_questions(client, None if all_of_them else "pending"))
+    data, rows = {"approvals": [_to_json(one) for one in listed]}, [_row(one) for one in listed]
+    empty = "No question was asked yet." if all_of_them else "No question waits for you."
+    print_rows(data, ("QUESTION", "STATE", "UNTIL", "TOOL", "ARGUMENTS"), rows, empty, json=json)
 
 
 @app.command()
 def show(question_id: Id, json: Json = False) -> None:
     """Show a question whole: the exact call, why it is asked, and what became of it."""
-    shown = asyncio.run(_find(question_id))
+    shown = ask_hub(lambda client: find_question(client, question_id))
     if json:
         print_json(_to_json(shown))
         return
@@ -109,7 +104,7 @@ def approve(
     if always and (edit or arguments is not None):
         raise CallerMistake("--always is for the call as it was asked, and does not go with changed arguments.")
     with temporary_hub(Home.from_environment()):
-        asked = asyncio.run(_find(question_id))
+        asked = ask_hub(lambda client: find_question(client, question_id))
         if always and not json:
             _confirm(asked)
         answer: JsonObject = {"verdict": "approve", "note": note, "always": always}
@@ -127,7 +122,8 @@ def deny(question_id: Id, note: Note = "", no_wait: NoWait = False, json: Json =
     Starts Annabelle for the time of it when it does not run.
     """
     with temporary_hub(Home.from_environment()):
-        _answer(asyncio.run(_find(question_id)), {"verdict": "deny", "note": note}, wait=not no_wait, json=json)
+        asked = ask_hub(lambda client: find_question(client, question_id))
+        _answer(asked, {"verdict": "deny", "note": note}, wait=not no_wait, json=json)
 
 
 def _confirm(asked: ApprovalQuestion) -> None:
@@ -141,7 +137,7 @@ def _confirm(asked: ApprovalQuestion) -> None:
 
 
 def _answer(asked: ApprovalQuestion, answer: JsonObject, *, wait: bool, json: bool) -> None:
-    said = asyncio.run(_submit(asked.id, answer))
+    said = ask_hub(lambda client: submit_answer(client, asked.id, answer))
     going_on = said.get("messageId")
     if not json:
         print_line(f"{'Denied' if answer['verdict'] == 'deny' else 'Approved'}: {escape_invisible(asked.tool)}.")
@@ -153,7 +149,7 @@ def _answer(asked: ApprovalQuestion, answer: JsonObject, *, wait: bool, json: bo
         elif not print_task_outcome(said, answer):
             print_line("Annabelle goes on when its other questions are answered: annabelle approvals")
         return
-    replies = asyncio.run(_wait_for_replies(str(going_on))) if wait else []
+    replies = ask_hub(lambda client: _wait_for_replies(client, str(going_on))) if wait else []
     if json:
         print_json({**said, "answer": _join_texts(replies)} if wait else said)
     elif wait:
@@ -166,32 +162,13 @@ def _join_texts(replies: list[JsonObject]) -> str:
     return "\n".join(str(reply["text"]) for reply in replies)
 
 
-async def _fetch_list(state: str | None) -> list[ApprovalQuestion]:
-    async with CliHubClient.for_home(Home.from_environment()) as client:
-        return await fetch_questions(client, state)
-
-
-async def _find(question_id: str) -> ApprovalQuestion:
-    async with CliHubClient.for_home(Home.from_environment()) as client:
-        return await find_question(client, question_id)
-
-
-async def _submit(approval_id: str, answer: JsonObject) -> JsonObject:
-    async with CliHubClient.for_home(Home.from_environment()) as client:
-        return await submit_answer(client, approval_id, answer)
-
-
-async def _wait_for_replies(message_id: str) -> list[JsonObject]:
+async def _wait_for_replies(client: CliHubClient, message_id: str) -> list[JsonObject]:
     """All replies of the continued turn; raises if it failed."""
-    async with CliHubClient.for_home(Home.from_environment()) as client:
-        with Spinner("Annabelle goes on"):
-            message = await client.wait_for_message(message_id)
-    replies = cast("list[JsonObject]", message.get("replies") or [])
-    if message["state"] == "failed":
-        last = replies[-1] if replies else JsonObject()
-        metadata = cast("JsonObject", last.get("metadata") or {})
-        raise error_from(parse_failure(metadata, str(last.get("text") or "")))
-    return replies
+    with Spinner("Annabelle goes on"):
+        message = await client.wait_for_message(message_id)
+    if (failure := find_failure(message)) is not None:
+        raise error_from(failure)
+    return cast("list[JsonObject]", message.get("replies") or [])
 
 
 def _row(one: ApprovalQuestion) -> tuple[str, ...]:

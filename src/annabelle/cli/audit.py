@@ -8,8 +8,8 @@ from typing import Annotated, Final
 
 import typer
 
-from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import clean, print_json, print_paragraph, print_table
+from annabelle.cli.options import Json, command_app, run_by_default
+from annabelle.cli.output import clean, print_json, print_paragraph, print_rows
 from annabelle.core.errors import InvalidArguments, StorageTrouble
 from annabelle.core.home import Home
 from annabelle.core.tools import JsonObject
@@ -19,13 +19,6 @@ from annabelle.store.audit.verification import verify_audit as verify_files
 _SHOWN: Final = 10
 
 app = command_app("See what was done and decided, and check that nobody changed the record of it.")
-
-
-@app.callback(invoke_without_command=True)
-def audit(context: typer.Context, json: Json = False) -> None:
-    """See what was done and decided, and check that nobody changed the record of it."""
-    if context.invoked_subcommand is None:
-        show(json=json)
 
 
 @app.command()
@@ -56,6 +49,7 @@ def verify(json: Json = False) -> None:
         print_paragraph(f"{len(verdict.incidents) - _SHOWN} more such things happened before; --json tells them all.")
 
 
+@run_by_default(app)
 @app.command()
 def show(
     last: Annotated[int, typer.Option("-n", "--last", min=1, help="How many of the newest.")] = 50,
@@ -69,12 +63,8 @@ def show(
 ) -> None:
     """Show the newest records. They hold names, numbers and fingerprints, never content."""
     found = read_latest(AuditPaths.from_home(Home.from_environment()), AuditQuery(last, kind, _parse_moment(since)))
-    if json:
-        print_json({"records": [asdict(record) for record in found]})
-    elif found:
-        print_table(("N", "TIME", "KIND", "FACTS"), [_row(record) for record in found])
-    else:
-        print_paragraph("There is no such record.")
+    data, rows = {"records": [asdict(record) for record in found]}, [_row(record) for record in found]
+    print_rows(data, ("N", "TIME", "KIND", "FACTS"), rows, "There is no such record.", json=json)
 
 
 def _parse_moment(text: str | None) -> datetime | None:

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from annabelle.cli.hub_process import running_hub
-from annabelle.cli.options import Json, command_app
+from annabelle.cli.options import Json, command_app, run_by_default
 from annabelle.cli.output import print_json, print_line, print_table
 from annabelle.cli.settings_file import SettingsFile, check_value, find_setting, is_secret
 from annabelle.core.errors import CallerMistake
@@ -25,13 +25,7 @@ app = command_app("List, read and change settings.")
 Name = Annotated[str, typer.Argument(help="Name of a setting, as `config list` shows it.")]
 
 
-@app.callback(invoke_without_command=True)
-def config(context: typer.Context, json: Json = False) -> None:
-    """List, read and change settings."""
-    if context.invoked_subcommand is None:
-        list_settings("", changed=False, json=json)
-
-
+@run_by_default(app)
 @app.command("list")
 def list_settings(
     words: Annotated[str, typer.Argument(help="Only settings with this in their name or description.")] = "",

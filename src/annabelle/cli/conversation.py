@@ -20,7 +20,7 @@ from annabelle.cli.turn_view import (
     TurnViewFailed,
     parse_failure,
 )
-from annabelle.core.errors import AnnabelleError, CallerMistake
+from annabelle.core.errors import AnnabelleError, CallerMistake, ErrorBody
 from annabelle.core.ids import new_id
 from annabelle.core.messages import StoredEvent
 from annabelle.core.tools import JsonObject
@@ -170,15 +170,20 @@ def _parse_event(event: ServerEvent) -> StoredEvent | None:
 
 def _final_changes(found: JsonObject, sent: bool) -> list[TurnChange]:
     """The final changes according to the stored message."""
+    if (failure := find_failure(found)) is not None:
+        return [TurnViewFailed(failure)]
     replies = cast("list[JsonObject]", found.get("replies") or [])
-    if found["state"] == "failed":
-        last = replies[-1] if replies else JsonObject()
-        return [
-            TurnViewFailed(parse_failure(cast("JsonObject", last.get("metadata") or {}), str(last.get("text") or "")))
-        ]
     asked = [ApprovalAsked(one) for reply in replies for one in find_approvals(reply)]
     said = [] if sent else [ReplySent(str(reply["text"])) for reply in replies]
     return [*asked, *said, TurnViewEnded()]
+
+
+def find_failure(message: JsonObject) -> ErrorBody | None:
+    """Why the turn of a stored message failed; None if it did not."""
+    if message["state"] != "failed":
+        return None
+    last = [JsonObject(), *cast("list[JsonObject]", message.get("replies") or [])][-1]
+    return parse_failure(cast("JsonObject", last.get("metadata") or {}), str(last.get("text") or ""))
 
 
 def find_approvals(reply: JsonObject) -> list[str]:

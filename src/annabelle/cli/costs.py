@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Literal, cast
 from urllib.parse import quote
 
 import typer
 
-from annabelle.cli.hub_client import CliHubClient
+from annabelle.cli.hub_client import CliHubClient, ask_hub, get_json, post_json
 from annabelle.cli.hub_process import running_hub
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import clean, print_json, print_line, print_paragraph, print_table
+from annabelle.cli.output import clean, print_json, print_line, print_outcome, print_paragraph, print_table
 from annabelle.cli.settings_file import SettingsFile, check_value, find_setting
 from annabelle.core.errors import HubUnreachable
 from annabelle.core.home import Home
@@ -33,7 +32,7 @@ def costs(
     """Show what was spent, set budgets, and let a paused agent go on."""
     if context.invoked_subcommand is not None:
         return
-    spent, budgets, agents = asyncio.run(_fetch_costs(by))
+    spent, budgets, agents = ask_hub(lambda client: _fetch_costs(client, by))
     if json:
         print_json({"by": by, "totals": spent, "budget": budgets, "agents": agents})
         return
@@ -93,36 +92,22 @@ def resume(
     json: Json = False,
 ) -> None:
     """Let a paused agent go on."""
-    status = asyncio.run(_resume(agent, reset_window))
-    if json:
-        print_json(status)
-    else:
-        print_line(f"{agent} goes on.")
+    status = post_json(f"/agents/{quote(agent, safe='')}/resume", {"resetWindow": reset_window})
+    print_outcome(status, f"{agent} goes on.", json=json)
 
 
-async def _fetch_costs(by: Grouping) -> tuple[list[JsonObject], JsonObject, list[JsonObject]]:
-    async with CliHubClient.for_home(Home.from_environment()) as client:
-        spent = await client.get("/costs", by=by, everyone="true")
-        budgets = await client.get("/costs/budget")
-        agents = await client.get("/agents")
+async def _fetch_costs(client: CliHubClient, by: Grouping) -> tuple[list[JsonObject], JsonObject, list[JsonObject]]:
+    spent = await client.get("/costs", by=by, everyone="true")
+    budgets = await client.get("/costs/budget")
+    agents = await client.get("/agents")
     return cast("list[JsonObject]", spent["totals"]), budgets, cast("list[JsonObject]", agents["agents"])
-
-
-async def _fetch_budgets() -> JsonObject:
-    async with CliHubClient.for_home(Home.from_environment()) as client:
-        return await client.get("/costs/budget")
 
 
 def _fetch_budgets_if_running() -> JsonObject | None:
     try:
-        return asyncio.run(_fetch_budgets())
+        return get_json("/costs/budget")
     except HubUnreachable:
         return None  # the configured budgets are known without it
-
-
-async def _resume(agent: str, reset_window: bool) -> JsonObject:
-    async with CliHubClient.for_home(Home.from_environment()) as client:
-        return await client.post(f"/agents/{quote(agent, safe='')}/resume", {"resetWindow": reset_window})
 
 
 def _save_budgets(home: Home, changes: dict[str, str]) -> None:

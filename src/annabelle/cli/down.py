@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from annabelle.cli.hub_process import stop_hub
+from annabelle.cli.hub_process import EXTRA_SECONDS, stop_hub
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_line
+from annabelle.cli.output import print_outcome
 from annabelle.cli.spinner import Spinner
 from annabelle.core.home import Home
 from annabelle.core.settings import load_settings
-
-EXTRA_SECONDS = 10.0
 
 app = command_app()
 
@@ -18,10 +16,8 @@ app = command_app()
 def down(json: Json = False) -> None:
     """Stop Annabelle. Answers in the middle of being made are finished, now or after the next start."""
     stopped = bring_down(Home.from_environment())
-    if json:
-        print_json({"stopped": stopped})
-    else:
-        print_line("Annabelle has stopped." if stopped else "Annabelle was not running.")
+    sentence = "Annabelle has stopped." if stopped else "Annabelle was not running."
+    print_outcome({"stopped": stopped}, sentence, json=json)
 
 
 def bring_down(home: Home) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from typing import Annotated
 
@@ -10,13 +9,12 @@ import typer
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from annabelle.cli.hub_client import CliHubClient
+from annabelle.cli.hub_client import post_json
 from annabelle.cli.memory.client import confirm
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import clean, print_json, print_line, print_paragraph, print_table
+from annabelle.cli.output import clean, print_json, print_line, print_outcome, print_paragraph, print_table
 from annabelle.cli.spinner import Spinner
 from annabelle.core.errors import CallerMistake, NotFound
-from annabelle.core.home import Home
 from annabelle.core.tools import JsonObject
 
 FORGET_SECONDS = 1800.0
@@ -71,7 +69,7 @@ def forget(
     brought back. Your own files in the workspace are named and left as they are.
     """
     asked = _build_request(text, fact, with_source=with_source)
-    found = asyncio.run(_request_forget(asked, preview=True))
+    found = _request_forget(asked, preview=True)
     if not json:
         _show(found)
     if not found.places:
@@ -84,11 +82,8 @@ def forget(
             return
         _confirm(found.total)
     with Spinner("Forgetting"):
-        done = asyncio.run(_request_forget(asked, preview=False))
-    if json:
-        print_json(done.model_dump(by_alias=True))
-    else:
-        print_paragraph("Forgotten. It can not be brought back.")
+        done = _request_forget(asked, preview=False)
+    print_outcome(done.model_dump(by_alias=True), "Forgotten. It can not be brought back.", json=json)
 
 
 def _build_request(text: str | None, fact: int | None, *, with_source: bool) -> JsonObject:
@@ -107,10 +102,8 @@ def _read_text() -> str:
     return str(typer.prompt("What to forget", err=True))
 
 
-async def _request_forget(asked: JsonObject, *, preview: bool) -> _ForgetReport:
-    async with CliHubClient.for_home(Home.from_environment()) as client:
-        answer = await client.post("/memory/forget", {**asked, "preview": preview}, timeout=FORGET_SECONDS)
-        return _ForgetReport.model_validate(answer)
+def _request_forget(asked: JsonObject, *, preview: bool) -> _ForgetReport:
+    return _ForgetReport.model_validate(post_json("/memory/forget", {**asked, "preview": preview}, FORGET_SECONDS))
 
 
 def _show(found: _ForgetReport) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self, cast
+from typing import Self, TypeVar, cast
 
 import httpx2 as httpx
 from pydantic import BaseModel, ValidationError
@@ -18,6 +18,8 @@ from annabelle.core.errors import AnnabelleError, ErrorBody, HubUnreachable, Too
 from annabelle.core.home import Home
 from annabelle.core.settings import load_settings
 from annabelle.core.tools import JsonObject, ToolResult
+
+T = TypeVar("T")
 
 RECONNECT_SECONDS = 0.25
 PATIENCE_SECONDS = 60.0
@@ -240,6 +242,29 @@ def _kinds(kind: type[AnnabelleError]) -> list[type[AnnabelleError]]:
     return [kind, *(inner for child in kind.__subclasses__() for inner in _kinds(child))]
 
 
+def ask_hub(ask: Callable[[CliHubClient], Awaitable[T]], home: Home | None = None) -> T:
+    """Run one exchange on a new connection to the hub of this home."""
+
+    async def run() -> T:
+        async with CliHubClient.for_home(home or Home.from_environment()) as client:
+            return await ask(client)
+
+    return asyncio.run(run())
+
+
+def get_json(path: str, **query: str | int | float) -> JsonObject:
+    return ask_hub(lambda client: client.get(path, **query))
+
+
+def get_rows(path: str, name: str, **query: str | int | float) -> list[JsonObject]:
+    """The list called `name` in the hub's answer."""
+    return cast("list[JsonObject]", get_json(path, **query)[name])
+
+
+def post_json(path: str, body: JsonObject, timeout: float = REQUEST_SECONDS) -> JsonObject:
+    return ask_hub(lambda client: client.post(path, body, timeout))
+
+
 CALL_SECONDS = 600.0
 
 
@@ -258,9 +283,5 @@ def raise_if_failed(result: ToolResult) -> ToolResult:
 
 def call_tool_once(name: str, /, **arguments: object) -> ToolResult:
     """Call a tool on a new connection. Arguments that are None are left out."""
-
-    async def call() -> ToolResult:
-        async with CliHubClient.for_home(Home.from_environment()) as client:
-            return await call_tool(client, name, {key: value for key, value in arguments.items() if value is not None})
-
-    return raise_if_failed(asyncio.run(call()))
+    given = {key: value for key, value in arguments.items() if value is not None}
+    return raise_if_failed(ask_hub(lambda client: call_tool(client, name, given)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
@@ -12,6 +11,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import httpx2 as httpx
@@ -21,11 +21,11 @@ from annabelle.cli.spinner import Spinner
 from annabelle.core.errors import AlreadyRunning, AnnabelleError, OperatorMistake, StorageTrouble, Unavailable
 from annabelle.core.home import Home
 from annabelle.core.settings import load_settings
+from annabelle.toolbox.process import kernel
 
 START_SECONDS = 90.0
 HEALTH_SECONDS = 5.0
 POLL_SECONDS = 0.05
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,13 @@ class HubProcess:
 def running_hub(home: Home) -> HubFile | None:
     """This home's hub, if it is alive and answers."""
     note = read_hub_file(home)
-    return note if note is not None and _answers(note) else None
+    return note if note is not None and answers(note.url) else None
 
 
-def _answers(note: HubFile) -> bool:
+def answers(url: str, seconds: float | None = None) -> bool:
+    """Whether a hub answers there within this time, five seconds by default."""
     try:
-        return httpx.get(f"{note.url}/health", timeout=HEALTH_SECONDS, trust_env=False).is_success
+        return httpx.get(f"{url}/health", timeout=seconds or HEALTH_SECONDS, trust_env=False).is_success
     except httpx.HTTPError:
         return False
 
@@ -83,23 +84,10 @@ def start_hub(home: Home, *, die_with_parent: bool) -> HubProcess:
             cwd=home.root,
             # In its own session, Ctrl-C in the chat does not reach it.
             start_new_session=True,
-            preexec_fn=_make_parent_death_hook() if die_with_parent else None,
+            # Even if this process dies by SIGKILL. Linux only.
+            preexec_fn=partial(kernel.die_with_parent, os.getpid(), signal.SIGTERM) if die_with_parent else None,
         )
     return HubProcess(process, words, start)
-
-
-def _make_parent_death_hook() -> Callable[[], None] | None:
-    """Have the kernel stop the child when this process dies, even by SIGKILL. Linux only."""
-    if not sys.platform.startswith("linux"):
-        return None
-    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
-
-    def ask_kernel() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:
-            os._exit(1)  # the parent died before prctl took effect
-
-    return ask_kernel
 
 
 def wait_until_ready(home: Home, hub: HubProcess, seconds: float = START_SECONDS) -> HubFile:
@@ -109,7 +97,7 @@ def wait_until_ready(home: Home, hub: HubProcess, seconds: float = START_SECONDS
         if hub.process.poll() is not None:
             raise _failure(hub)
         note = read_hub_file(home)
-        if note is not None and note.pid == hub.process.pid and _answers(note):
+        if note is not None and note.pid == hub.process.pid and answers(note.url):
             return note
         time.sleep(POLL_SECONDS)
     stop_process(hub.process.pid, grace=5.0, reap=hub.process)
@@ -134,7 +122,7 @@ def _failure(hub: HubProcess) -> AnnabelleError:
 def stop_hub(home: Home, grace: float) -> bool:
     """Stop the hub of this home; False if none runs. It is killed after the grace period, which loses nothing."""
     note = read_hub_file(home)
-    if note is None or not (_answers(note) or is_hub(note.pid)):
+    if note is None or not (answers(note.url) or is_hub(note.pid)):
         return False
     stop_process(note.pid, grace)
     return True

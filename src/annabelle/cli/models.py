@@ -12,8 +12,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from annabelle.cli.hub_process import running_hub
 from annabelle.cli.model_line import describe_model
-from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
+from annabelle.cli.options import Json, command_app, run_by_default
+from annabelle.cli.output import print_json, print_line, print_outcome, print_paragraph, print_table
 from annabelle.cli.settings_file import SettingsFile, read_hub_settings
 from annabelle.core.errors import CallerMistake, ConfigMistake, NotFound
 from annabelle.core.home import Home
@@ -25,13 +25,7 @@ from annabelle.llm.providers import PROVIDERS, ModelProvider, configured_key, co
 app = command_app("List, fetch and choose models.")
 
 
-@app.callback(invoke_without_command=True)
-def models(context: typer.Context, json: Json = False) -> None:
-    """List, fetch and choose models."""
-    if context.invoked_subcommand is None:
-        list_models(json=json)
-
-
+@run_by_default(app)
 @app.command("list")
 def list_models(json: Json = False) -> None:
     """Show which model answers and why, and the ones that could."""
@@ -73,10 +67,8 @@ def pull(
         path = asyncio.run(
             fetch(registry, model, lambda done, total: progress.update(task, completed=done, total=total))
         )
-    if json:
-        print_json({"name": name, "path": str(path), "bytes": path.stat().st_size})
-    else:
-        print_line(f"{name} is in {path}. To let it answer: annabelle models use {name}")
+    data = {"name": name, "path": str(path), "bytes": path.stat().st_size}
+    print_outcome(data, f"{name} is in {path}. To let it answer: annabelle models use {name}", json=json)
 
 
 @app.command()

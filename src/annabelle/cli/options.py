@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 
 import typer
+
+Command = TypeVar("Command", bound=Callable[..., None])
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a machine to read.")]
 Chat = Annotated[
@@ -26,3 +29,17 @@ def command_app(help_text: str | None = None) -> typer.Typer:
         no_args_is_help=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+
+
+def run_by_default(app: typer.Typer) -> Callable[[Command], Command]:
+    """Marks the command that runs if none is named. It must need nothing but `json`."""
+
+    def register(command: Command) -> Command:
+        @app.callback(invoke_without_command=True)
+        def run(context: typer.Context, json: Json = False) -> None:  # pyright: ignore[reportUnusedFunction]  Typer does
+            if context.invoked_subcommand is None:
+                command(json=json)
+
+        return command
+
+    return register

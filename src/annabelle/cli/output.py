@@ -71,6 +71,24 @@ def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     sys.stdout.flush()
 
 
+def print_rows(data: object, titles: Sequence[str], rows: Sequence[Sequence[str]], empty: str, *, json: bool) -> None:
+    """Print the data as JSON, or its rows as a table; without rows, the sentence `empty`."""
+    if json:
+        print_json(data)
+    elif rows:
+        print_table(titles, rows)
+    else:
+        print_paragraph(empty)
+
+
+def print_outcome(data: object, sentence: str, *, json: bool) -> None:
+    """Print what a command did, as JSON or as a sentence."""
+    if json:
+        print_json(data)
+    else:
+        print_paragraph(sentence)
+
+
 def _escape_markup(text: str) -> str:
     # Rich treats square brackets as markup.
     return text.replace("[", "\\[")

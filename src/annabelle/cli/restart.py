@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from annabelle.cli.down import bring_down
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_line
+from annabelle.cli.output import print_outcome
 from annabelle.cli.up import bring_up
 from annabelle.core.home import Home
 
@@ -17,7 +17,5 @@ def restart(json: Json = False) -> None:
     home = Home.from_environment()
     was_running = bring_down(home)
     note, _ = bring_up(home)
-    if json:
-        print_json({"url": note.url, "pid": note.pid, "version": note.version, "was_running": was_running})
-    else:
-        print_line(f"Annabelle runs at {note.url} (process {note.pid}).")
+    data = {"url": note.url, "pid": note.pid, "version": note.version, "was_running": was_running}
+    print_outcome(data, f"Annabelle runs at {note.url} (process {note.pid}).", json=json)

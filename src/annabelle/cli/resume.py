@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_paragraph
+from annabelle.cli.output import print_outcome
 from annabelle.cli.stop import HaltControl, Target
 from annabelle.core.home import Home
 from annabelle.hub.agents.halts import ALL
@@ -15,7 +15,4 @@ app = command_app()
 def resume(agent: Target = ALL, json: Json = False) -> None:
     """Let an agent, or all of them, go on after annabelle stop. What was ended stays ended."""
     told = HaltControl(Home.from_environment()).resume(agent)
-    if json:
-        print_json({"target": agent, "message": told.message, "how": told.how})
-    else:
-        print_paragraph(told.message)
+    print_outcome({"target": agent, "message": told.message, "how": told.how}, told.message, json=json)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Annotated, cast
 from urllib.parse import quote
 
 import typer
 
-from annabelle.cli.hub_client import CliHubClient
-from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import clean, print_json, print_line, print_paragraph, print_table
-from annabelle.core.home import Home
+from annabelle.cli.hub_client import get_json, get_rows, post_json
+from annabelle.cli.options import Json, command_app, run_by_default
+from annabelle.cli.output import clean, print_json, print_line, print_outcome, print_paragraph, print_table
 from annabelle.core.tools import JsonObject
 
 _START_SECONDS = 120.0
@@ -21,17 +19,11 @@ Name = Annotated[str, typer.Argument(help="Name of the server in external-mcps.j
 app = command_app("See the servers, and accept or reject those you added.")
 
 
-@app.callback(invoke_without_command=True)
-def servers(context: typer.Context, json: Json = False) -> None:
-    """See the servers, and accept or reject those you added."""
-    if context.invoked_subcommand is None:
-        list_servers(json=json)
-
-
+@run_by_default(app)
 @app.command("list")
 def list_servers(json: Json = False) -> None:
     """List all servers and how they are doing."""
-    found = cast("list[JsonObject]", _get("/servers")["servers"])
+    found = get_rows("/servers", "servers")
     if json:
         print_json({"servers": found})
         return
@@ -73,7 +65,7 @@ def accept(name: Name, json: Json = False) -> None:
         _print_lines(str(found["diff"]).split("\n") if found["diff"] else [])
     # Without a digest, this would also accept a change that comes in the next moment.
     digest = found["digest"] or "nothing held it back"
-    status = _post(f"/servers/{quote(name, safe='')}/accept", {"digest": digest})
+    status = post_json(f"/servers/{quote(name, safe='')}/accept", {"digest": digest}, _START_SECONDS)
     if json:
         print_json(status)
     elif status["available"]:
@@ -85,15 +77,13 @@ def accept(name: Name, json: Json = False) -> None:
 @app.command()
 def reject(name: Name, json: Json = False) -> None:
     """Say no to a server: it stops, and does not start again before a yes."""
-    status = _post(f"/servers/{quote(name, safe='')}/reject", {})
-    if json:
-        print_json(status)
-    else:
-        print_paragraph(f"{name} is stopped and stays so. Take it out of external-mcps.json if you do not want it.")
+    status = post_json(f"/servers/{quote(name, safe='')}/reject", {}, _START_SECONDS)
+    sentence = f"{name} is stopped and stays so. Take it out of external-mcps.json if you do not want it."
+    print_outcome(status, sentence, json=json)
 
 
 def _fetch_review(name: str) -> JsonObject:
-    return _get(f"/servers/{quote(name, safe='')}")
+    return get_json(f"/servers/{quote(name, safe='')}")
 
 
 def _print_lines(lines: Sequence[str]) -> None:
@@ -103,19 +93,3 @@ def _print_lines(lines: Sequence[str]) -> None:
 
 def _why(row: JsonObject) -> str:
     return clean(str(row.get("missing") or row.get("lastError") or ""))
-
-
-def _get(path: str) -> JsonObject:
-    async def ask() -> JsonObject:
-        async with CliHubClient.for_home(Home.from_environment()) as client:
-            return await client.get(path)
-
-    return asyncio.run(ask())
-
-
-def _post(path: str, body: JsonObject) -> JsonObject:
-    async def ask() -> JsonObject:
-        async with CliHubClient.for_home(Home.from_environment()) as client:
-            return await client.post(path, body, _START_SECONDS)
-
-    return asyncio.run(ask())

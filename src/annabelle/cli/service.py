@@ -11,10 +11,10 @@ from pathlib import Path
 
 import typer
 
-from annabelle.cli.down import EXTRA_SECONDS, bring_down
+from annabelle.cli.down import bring_down
 from annabelle.cli.hub_client import HubFile
-from annabelle.cli.hub_process import POLL_SECONDS, START_SECONDS, running_hub
-from annabelle.cli.options import Json, command_app
+from annabelle.cli.hub_process import EXTRA_SECONDS, POLL_SECONDS, START_SECONDS, running_hub
+from annabelle.cli.options import Json, command_app, run_by_default
 from annabelle.cli.output import print_json, print_line
 from annabelle.cli.service_manager import Argv, ServiceManager, ServicePlan, owner_of, run_command, service_manager
 from annabelle.core.errors import CallerMistake, HubUnreachable, StorageTrouble, Unavailable
@@ -24,13 +24,6 @@ from annabelle.core.settings import Settings, load_settings
 _COMING = ("active", "activating", "loaded")
 
 app = command_app("Run Annabelle as a service of this machine.")
-
-
-@app.callback(invoke_without_command=True)
-def service(context: typer.Context, json: Json = False) -> None:
-    """Run Annabelle as a service: systemd on Linux, launchd on macOS; for the whole system when you are root."""
-    if context.invoked_subcommand is None:
-        status(json=json)
 
 
 @app.command()
@@ -89,6 +82,7 @@ def remove(json: Json = False) -> None:
     _print_next_steps(manager, left, "let it forget the service")
 
 
+@run_by_default(app)
 @app.command()
 def status(json: Json = False) -> None:
     """Show whether the service is installed and runs. Exit code 5 when it does not."""

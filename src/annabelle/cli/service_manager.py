@@ -10,7 +10,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar
 from xml.parsers.expat import ExpatError
 
 from annabelle.core.errors import AlreadyRunning, CallerMistake, OperatorMistake, Unavailable
@@ -45,71 +45,6 @@ class ServicePlan:
         return {HOME_VARIABLE: str(self.home), "PATH": self.search_path}
 
 
-def systemd_unit(plan: ServicePlan, *, system: bool) -> str:
-    """The unit file: a system unit for root, otherwise a user unit."""
-    lines = [
-        "# Made by `annabelle service install`; `annabelle service remove` takes it away again.",
-        "[Unit]",
-        "Description=Annabelle, a personal AI assistant",
-        *(["After=network-online.target", "Wants=network-online.target"] if system else []),
-        f"StartLimitIntervalSec={BURST_SECONDS}",
-        f"StartLimitBurst={BURST}",
-        "",
-        "[Service]",
-        "Type=exec",
-        f"ExecStart={' '.join(_command_word(word) for word in plan.argv)}",
-        f"WorkingDirectory={_specifier_safe(str(plan.home))}",
-        *(f"Environment={_quoted(f'{name}={value}')}" for name, value in plan.environment.items()),
-        *([f"User={plan.user}"] if system and plan.user else []),
-        "Restart=on-failure",
-        f"RestartSec={RESTART_SECONDS}",
-        f"RestartPreventExitStatus={' '.join(str(code) for code in HOPELESS)}",
-        # The hub stops its own children; only those left are killed.
-        "KillMode=mixed",
-        f"TimeoutStopSec={plan.stop_seconds}",
-        "UMask=0077",
-        "NoNewPrivileges=yes",
-        "",
-        "[Install]",
-        f"WantedBy={'multi-user' if system else 'default'}.target",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def launchd_job(plan: ServicePlan, *, system: bool) -> str:
-    """The property list: a daemon for root, otherwise a user agent."""
-    job: dict[str, object] = {
-        "Label": LAUNCHD_LABEL,
-        "ProgramArguments": plan.argv,
-        "WorkingDirectory": str(plan.home),
-        "EnvironmentVariables": plan.environment,
-        "RunAtLoad": True,
-        "KeepAlive": {"SuccessfulExit": False},
-        # launchd has no start limit, so pause longer between starts.
-        "ThrottleInterval": 6 * RESTART_SECONDS,
-        "ExitTimeOut": plan.stop_seconds,
-        "Umask": 0o077,
-    }
-    if system and plan.user:
-        job["UserName"] = plan.user
-    return plistlib.dumps(job).decode()
-
-
-def home_of_unit(text: str) -> str | None:
-    """The home an installed unit serves, or None."""
-    found = re.search(rf'^Environment="{HOME_VARIABLE}=(.*)"$', text, re.MULTILINE)
-    return re.sub(r"\\(.)|%(%)", r"\1\2", found[1]) if found else None
-
-
-def home_of_job(text: str) -> str | None:
-    """The home an installed launchd job serves, or None."""
-    try:
-        job = plistlib.loads(text.encode())
-        return str(job["EnvironmentVariables"][HOME_VARIABLE])
-    except (plistlib.InvalidFileException, ExpatError, KeyError, TypeError):
-        return None
-
-
 def _specifier_safe(text: str) -> str:
     if not text.isprintable():
         raise CallerMistake(f"A service can not be made for {text!r}: the name has invisible characters in it.")
@@ -132,33 +67,12 @@ _AWAKE = {"initializing", "starting", "running", "degraded", "maintenance"}
 Argv = list[str]
 
 
-class ServiceManager(Protocol):
-    """What `annabelle service` needs of systemd or launchd."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def file(self) -> Path: ...
-    def render(self, plan: ServicePlan) -> str: ...
-    def home_in(self, text: str) -> str | None: ...
-    def is_available(self) -> bool: ...
-    def enable(self) -> list[Argv]: ...
-    def start(self) -> list[Argv]: ...
-    def disable(self) -> list[Argv]: ...
-    def forget(self) -> list[Argv]: ...
-    def state(self) -> str: ...
-    def advice(self) -> str | None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Systemd:
     """A system unit for root, otherwise a user unit."""
 
     system: bool
-
-    @property
-    def name(self) -> str:
-        return "systemd"
+    name: ClassVar = "systemd"
 
     @property
     def file(self) -> Path:
@@ -175,10 +89,39 @@ class Systemd:
         return ["systemctl", *([] if self.system else ["--user"]), *words]
 
     def render(self, plan: ServicePlan) -> str:
-        return systemd_unit(plan, system=self.system)
+        """The unit file."""
+        lines = [
+            "# Made by `annabelle service install`; `annabelle service remove` takes it away again.",
+            "[Unit]",
+            "Description=Annabelle, a personal AI assistant",
+            *(["After=network-online.target", "Wants=network-online.target"] if self.system else []),
+            f"StartLimitIntervalSec={BURST_SECONDS}",
+            f"StartLimitBurst={BURST}",
+            "",
+            "[Service]",
+            "Type=exec",
+            f"ExecStart={' '.join(_command_word(word) for word in plan.argv)}",
+            f"WorkingDirectory={_specifier_safe(str(plan.home))}",
+            *(f"Environment={_quoted(f'{name}={value}')}" for name, value in plan.environment.items()),
+            *([f"User={plan.user}"] if self.system and plan.user else []),
+            "Restart=on-failure",
+            f"RestartSec={RESTART_SECONDS}",
+            f"RestartPreventExitStatus={' '.join(str(code) for code in HOPELESS)}",
+            # The hub stops its own children; only those left are killed.
+            "KillMode=mixed",
+            f"TimeoutStopSec={plan.stop_seconds}",
+            "UMask=0077",
+            "NoNewPrivileges=yes",
+            "",
+            "[Install]",
+            f"WantedBy={'multi-user' if self.system else 'default'}.target",
+        ]
+        return "\n".join(lines) + "\n"
 
     def home_in(self, text: str) -> str | None:
-        return home_of_unit(text)
+        """The home an installed unit serves, or None."""
+        found = re.search(rf'^Environment="{HOME_VARIABLE}=(.*)"$', text, re.MULTILINE)
+        return re.sub(r"\\(.)|%(%)", r"\1\2", found[1]) if found else None
 
     def is_available(self) -> bool:
         """In containers systemctl often exists although systemd does not run."""
@@ -211,10 +154,7 @@ class Launchd:
     """A daemon for root, otherwise a user agent."""
 
     system: bool
-
-    @property
-    def name(self) -> str:
-        return "launchd"
+    name: ClassVar = "launchd"
 
     @property
     def file(self) -> Path:
@@ -226,10 +166,30 @@ class Launchd:
         return "system" if self.system else f"gui/{os.getuid()}"
 
     def render(self, plan: ServicePlan) -> str:
-        return launchd_job(plan, system=self.system)
+        """The property list."""
+        job: dict[str, object] = {
+            "Label": LAUNCHD_LABEL,
+            "ProgramArguments": plan.argv,
+            "WorkingDirectory": str(plan.home),
+            "EnvironmentVariables": plan.environment,
+            "RunAtLoad": True,
+            "KeepAlive": {"SuccessfulExit": False},
+            # launchd has no start limit, so pause longer between starts.
+            "ThrottleInterval": 6 * RESTART_SECONDS,
+            "ExitTimeOut": plan.stop_seconds,
+            "Umask": 0o077,
+        }
+        if self.system and plan.user:
+            job["UserName"] = plan.user
+        return plistlib.dumps(job).decode()
 
     def home_in(self, text: str) -> str | None:
-        return home_of_job(text)
+        """The home an installed job serves, or None."""
+        try:
+            job = plistlib.loads(text.encode())
+            return str(job["EnvironmentVariables"][HOME_VARIABLE])
+        except (plistlib.InvalidFileException, ExpatError, KeyError, TypeError):
+            return None
 
     def is_available(self) -> bool:
         return shutil.which("launchctl") is not None
@@ -255,6 +215,9 @@ class Launchd:
 
     def advice(self) -> str | None:
         return None
+
+
+ServiceManager = Systemd | Launchd
 
 
 def service_manager() -> ServiceManager:

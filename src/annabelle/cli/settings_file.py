@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -65,12 +66,7 @@ class SettingsFile:
     path: Path
 
     def values(self) -> dict[str, str]:
-        try:
-            found = dotenv_values(self.path, interpolate=False, encoding="utf-8") if self.path.exists() else {}
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigMistake(
-                f"{self.path} can not be read: {error}.", hint="Fix the file, or remove it to start from the defaults."
-            ) from error
+        found = dotenv_values(stream=io.StringIO(self._read()), interpolate=False)
         return {name.upper(): value for name, value in found.items() if value is not None}
 
     def set(self, name: str, value: str) -> None:
@@ -78,22 +74,24 @@ class SettingsFile:
 
     def unset(self, name: str) -> bool:
         """Remove a setting; False if the file did not have it."""
-        before, after = self._lines(), self._lines_without(name)
-        if len(before) == len(after):
+        after = self._lines_without(name)
+        if len(after) == len(self._read().splitlines()):
             return False
         self._write(after)
         return True
 
-    def _lines(self) -> list[str]:
+    def _read(self) -> str:
         try:
-            return self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
+            return self.path.read_text(encoding="utf-8") if self.path.exists() else ""
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigMistake(
                 f"{self.path} can not be read: {error}.", hint="Fix the file, or remove it to start from the defaults."
             ) from error
 
     def _lines_without(self, name: str) -> list[str]:
-        return [line for line in self._lines() if not (found := _LINE.match(line)) or found[1].upper() != name]
+        return [
+            line for line in self._read().splitlines() if not (found := _LINE.match(line)) or found[1].upper() != name
+        ]
 
     def _write(self, lines: list[str]) -> None:
         try:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import cast
 
 import typer
 
-from annabelle.cli.hub_client import CliHubClient, read_hub_file
+from annabelle.cli.hub_client import get_json, read_hub_file
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import clean, print_json, print_line, print_paragraph, print_table
 from annabelle.core.errors import HubUnreachable
@@ -22,7 +21,7 @@ def status(json: Json = False) -> None:
     """Show what runs and how it is doing. Exit code 5 when nothing runs."""
     home = Home.from_environment()
     try:
-        found = asyncio.run(_fetch_status(home))
+        found = get_json("/status")
     except HubUnreachable:
         if json:
             print_json({"running": False})
@@ -32,11 +31,6 @@ def status(json: Json = False) -> None:
         print_json({"running": True, **found})
         return
     print_status(home, found)
-
-
-async def _fetch_status(home: Home) -> JsonObject:
-    async with CliHubClient.for_home(home) as client:
-        return await client.get("/status")
 
 
 def print_status(home: Home, found: JsonObject) -> None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-import httpx2 as httpx
 import typer
 
-from annabelle.cli.hub_client import CliHubClient, read_hub_file
-from annabelle.cli.hub_process import POLL_SECONDS, is_alive, is_hub
+from annabelle.cli.hub_client import ask_hub, read_hub_file
+from annabelle.cli.hub_process import POLL_SECONDS, answers, is_alive, is_hub
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_paragraph
+from annabelle.cli.output import print_outcome
 from annabelle.core.errors import AlreadyRunning, HubUnreachable, NotFound, StorageTrouble
 from annabelle.core.home import Home
 from annabelle.core.secrets.redactor import Redactor
@@ -56,7 +54,7 @@ class HaltControl:
 
     def stop(self, target: str) -> HaltOutcome:
         hub = self._find_hub()
-        if hub is not None and _answers(hub):
+        if hub is not None and hub.url is not None and answers(hub.url, ANSWER_SECONDS):
             with contextlib.suppress(HubUnreachable):
                 return self._ask_hub("/stop", target)
         trouble = self._store_halt(target)
@@ -97,11 +95,7 @@ class HaltControl:
         return _RunningHub(pid, note.url if note is not None else None)
 
     def _ask_hub(self, path: str, target: str) -> HaltOutcome:
-        async def ask() -> JsonObject:
-            async with CliHubClient.for_home(self.home) as client:
-                return await client.post(path, {"target": target}, timeout=STOPPING_SECONDS)
-
-        answer = asyncio.run(ask())
+        answer = ask_hub(lambda client: client.post(path, {"target": target}, STOPPING_SECONDS), self.home)
         return HaltOutcome(str(answer["message"]), "asked", int(str(answer.get("turns") or 0)))
 
     def _store_halt(self, target: str) -> StorageTrouble | None:
@@ -169,15 +163,6 @@ def _read_lock_pid(home: Home) -> int | None:
         return None
 
 
-def _answers(hub: _RunningHub) -> bool:
-    if hub.url is None:
-        return False
-    try:
-        return httpx.get(f"{hub.url}/health", timeout=ANSWER_SECONDS, trust_env=False).is_success
-    except httpx.HTTPError:
-        return False
-
-
 Target = Annotated[str, typer.Argument(help="One agent by its id, or all.")]
 
 app = command_app()
@@ -190,7 +175,5 @@ def stop(agent: Target = ALL, json: Json = False) -> None:
     An Annabelle that does not answer within a second is ended itself; it starts stopped. annabelle down ends
     Annabelle in good order instead."""
     told = HaltControl(Home.from_environment()).stop(agent)
-    if json:
-        print_json({"target": agent, "message": told.message, "how": told.how, "turns": told.turns})
-    else:
-        print_paragraph(told.message)
+    data = {"target": agent, "message": told.message, "how": told.how, "turns": told.turns}
+    print_outcome(data, told.message, json=json)

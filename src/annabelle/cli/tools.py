@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import json as json_text
 import re
 from typing import Annotated, cast
 
 import typer
 
-from annabelle.cli.hub_client import CliHubClient, call_tool, raise_if_failed
-from annabelle.cli.options import Json, command_app
+from annabelle.cli.hub_client import CliHubClient, ask_hub, call_tool, get_json, raise_if_failed
+from annabelle.cli.options import Json, command_app, run_by_default
 from annabelle.cli.output import clean, print_json, print_line, print_table
 from annabelle.core.contract import ToolList
 from annabelle.core.errors import CallerMistake
-from annabelle.core.home import Home
 from annabelle.core.tools import JsonObject, ToolResult, ToolSpec
 
 app = command_app("List the tools, or call one.")
 
 
-@app.callback(invoke_without_command=True)
-def tools(context: typer.Context, json: Json = False) -> None:
-    """List the tools, or call one."""
-    if context.invoked_subcommand is None:
-        list_tools("", json=json)
-
-
+@run_by_default(app)
 @app.command("list")
 def list_tools(
     words: Annotated[str, typer.Argument(help="Only tools whose name or description has this in it.")] = "",
     json: Json = False,
 ) -> None:
     """List the tools that can be called now."""
-    listing = asyncio.run(_fetch_tools())
+    listing = ToolList.model_validate(get_json("/tools/list"))
     found = [tool for tool in listing.tools if words.lower() in f"{tool.name} {tool.description}".lower()]
     if json:
         print_json({"version": listing.version, "tools": found})
@@ -53,7 +45,7 @@ def call(
     json: Json = False,
 ) -> None:
     """Call a tool and print its result."""
-    result = asyncio.run(_call(name, arguments or []))
+    result = ask_hub(lambda client: _call(client, name, arguments or []))
     if json:
         print_json(result)
     raise_if_failed(result)
@@ -73,17 +65,11 @@ def _kind(tool: ToolSpec) -> str:
     return "destroys" if tool.annotations.destructive else "writes"
 
 
-async def _fetch_tools() -> ToolList:
-    async with CliHubClient.for_home(Home.from_environment()) as client:
-        return ToolList.model_validate(await client.get("/tools/list"))
-
-
-async def _call(name: str, given: list[str]) -> ToolResult:
-    async with CliHubClient.for_home(Home.from_environment()) as client:
-        listing = ToolList.model_validate(await client.get("/tools/list"))
-        # The hub refuses unknown names and suggests close ones.
-        schema = next((tool.input_schema for tool in listing.tools if tool.name == name), JsonObject())
-        return await call_tool(client, name, parse_arguments(given, schema))
+async def _call(client: CliHubClient, name: str, given: list[str]) -> ToolResult:
+    listing = ToolList.model_validate(await client.get("/tools/list"))
+    # The hub refuses unknown names and suggests close ones.
+    schema = next((tool.input_schema for tool in listing.tools if tool.name == name), JsonObject())
+    return await call_tool(client, name, parse_arguments(given, schema))
 
 
 def parse_arguments(given: list[str], schema: JsonObject) -> JsonObject:

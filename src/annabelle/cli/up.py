@@ -5,7 +5,7 @@ from __future__ import annotations
 from annabelle.cli.hub_client import HubFile
 from annabelle.cli.hub_process import running_hub, start_hub, wait_for_other_hub, wait_until_ready
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_line
+from annabelle.cli.output import print_outcome
 from annabelle.cli.spinner import Spinner
 from annabelle.core.errors import AlreadyRunning
 from annabelle.core.home import Home
@@ -18,10 +18,9 @@ def up(json: Json = False) -> None:
     """Start Annabelle in the background; it goes on when the terminal closes."""
     home = Home.from_environment()
     note, started = bring_up(home)
-    if json:
-        print_json({"url": note.url, "pid": note.pid, "version": note.version, "started": started})
-    else:
-        print_line(f"Annabelle {'runs' if started else 'already runs'} at {note.url} (process {note.pid}).")
+    data = {"url": note.url, "pid": note.pid, "version": note.version, "started": started}
+    sentence = f"Annabelle {'runs' if started else 'already runs'} at {note.url} (process {note.pid})."
+    print_outcome(data, sentence, json=json)
 
 
 def bring_up(home: Home) -> tuple[HubFile, bool]:

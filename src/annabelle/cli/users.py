@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
+from annabelle.cli.options import Json, command_app, run_by_default
+from annabelle.cli.output import print_json, print_line, print_outcome, print_rows
 from annabelle.core.home import Home
 from annabelle.hub.security.users_file import add_user, read_users, remove_user
 
@@ -17,25 +17,15 @@ Name = Annotated[str, typer.Argument(help="Name of the person: up to 40 of a-z, 
 app = command_app("Let other people talk to Annabelle, each with a memory of their own.")
 
 
-@app.callback(invoke_without_command=True)
-def users(context: typer.Context, json: Json = False) -> None:
-    """Let other people talk to Annabelle, each with a memory of their own."""
-    if context.invoked_subcommand is None:
-        list_users(json=json)
-
-
+@run_by_default(app)
 @app.command("list")
 def list_users(json: Json = False) -> None:
     """List the people beside the owner."""
     found = read_users(Home.from_environment().users_file).users
-    if json:
-        people = [user.model_dump(mode="json", by_alias=True, exclude={"token_sha256"}) for user in found]
-        print_json({"users": people})
-    elif found:
-        rows = [(user.id, f"{user.created_at:%Y-%m-%d}", " ".join(user.allowed_tools) or "-") for user in found]
-        print_table(("USER", "SINCE", "TOOLS BESIDE MEMORY"), rows)
-    else:
-        print_paragraph("Nobody but the owner may talk to this Annabelle. annabelle users add NAME lets somebody in.")
+    people = [user.model_dump(mode="json", by_alias=True, exclude={"token_sha256"}) for user in found]
+    rows = [(user.id, f"{user.created_at:%Y-%m-%d}", " ".join(user.allowed_tools) or "-") for user in found]
+    empty = "Nobody but the owner may talk to this Annabelle. annabelle users add NAME lets somebody in."
+    print_rows({"users": people}, ("USER", "SINCE", "TOOLS BESIDE MEMORY"), rows, empty, json=json)
 
 
 @app.command()
@@ -53,7 +43,4 @@ def add(name: Name, json: Json = False) -> None:
 def rm(name: Name, json: Json = False) -> None:
     """Let a person in no longer; what is remembered of them stays."""
     remove_user(Home.from_environment().users_file, name)
-    if json:
-        print_json({"id": name, "removed": True})
-    else:
-        print_line(f"{name} may no longer talk to this Annabelle.")
+    print_outcome({"id": name, "removed": True}, f"{name} may no longer talk to this Annabelle.", json=json)

@@ -301,11 +301,8 @@ def _remove_file(file: Path) -> None:
 
 
 def _digest(file: Path) -> str:
-    digest = hashlib.sha256()
     with file.open("rb") as data:
-        while piece := data.read(_PIECE):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(data, "sha256").hexdigest()
 
 
 def _flush_to_disk(file: BinaryIO) -> None:

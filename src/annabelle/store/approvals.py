@@ -6,41 +6,28 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, cast
 
-from sqlalchemy import Connection, RowMapping, Update, and_, bindparam, delete, or_, select, update
+from sqlalchemy import Connection, Update, and_, bindparam, delete, or_, select, update
 
-from annabelle.core.errors import NotFound
 from annabelle.core.ids import new_id
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.store.messages import StoredMessage
-from annabelle.store.portable_sql import InsertNew
+from annabelle.store.portable_sql import InsertNew, field_values, read_all, read_first, require_found
 from annabelle.store.tables import approvals, parked_turns, threads
 
 ApprovalState = Literal["pending", "approved", "denied", "expired", "cancelled", "used"]
 """`approved` has not been used by a call yet; `cancelled` is a question or an unused approval that was taken back."""
 
 _insert_approval = InsertNew(approvals, ["call_id"])
-_by_id = select(approvals).where(approvals.c.id == bindparam("id"))
+_own = select(approvals).where(approvals.c.id == bindparam("id"), approvals.c.user_id == bindparam("user_id"))
 _by_call = select(approvals).where(approvals.c.call_id == bindparam("call_id"))
-_of_message = (
-    select(approvals)
-    .where(approvals.c.message_id == bindparam("message_id"))
-    .order_by(approvals.c.created_at, approvals.c.id)
-)
-_of_root = (
-    select(approvals)
-    .where(approvals.c.root_id == bindparam("root_id"))
-    .order_by(approvals.c.created_at, approvals.c.id)
-)
-_select_same_call = (
-    select(approvals)
-    .where(
-        approvals.c.root_id == bindparam("root_id"),
-        approvals.c.user_id == bindparam("user_id"),
-        approvals.c.agent_id == bindparam("agent_id"),
-        approvals.c.digest == bindparam("digest"),
-    )
-    .order_by(approvals.c.created_at, approvals.c.id)
+_in_order = select(approvals).order_by(approvals.c.created_at, approvals.c.id)
+_of_message = _in_order.where(approvals.c.message_id == bindparam("message_id"))
+_of_root = _in_order.where(approvals.c.root_id == bindparam("root_id"))
+_select_same_call = _of_root.where(
+    approvals.c.user_id == bindparam("user_id"),
+    approvals.c.agent_id == bindparam("agent_id"),
+    approvals.c.digest == bindparam("digest"),
 )
 
 
@@ -103,36 +90,20 @@ class ApprovalVerdict:
 
 def add_approval(connection: Connection, new: NewApproval) -> Approval:
     """Stores a question. The same call again returns the same question."""
-    values: JsonObject = {
-        "id": new_id("apr"),
-        "user_id": new.bound.user_id,
-        "agent_id": new.bound.agent_id,
-        "thread_id": new.thread_id,
-        "message_id": new.message_id,
-        "root_id": new.bound.root_id,
-        "call_id": new.call_id,
-        "tool": new.tool,
-        "arguments": new.arguments,
-        "digest": new.bound.digest,
-        "reasons": list(new.reasons),
-        "state": "pending",
-        "created_at": now(),
-        "expires_at": new.expires_at,
-    }
-    _insert_approval.insert(connection, values)
-    return _approval_from_row(connection.execute(_by_call, {"call_id": new.call_id}).mappings().one())
+    values = {"id": new_id("apr"), **field_values(new), **field_values(new.bound)}
+    del values["bound"]
+    _insert_approval.insert(connection, {**values, "state": "pending", "created_at": now()})
+    return read_all(connection, Approval, _by_call, {"call_id": new.call_id})[0]
 
 
 def get_approval(connection: Connection, approval_id: str, user_id: str) -> Approval:
     """Returns one of this person's approvals; NotFound for anyone else's."""
-    row = connection.execute(_by_id, {"id": approval_id}).mappings().first()
-    if row is None or row["user_id"] != user_id:
-        raise NotFound(f"There is no question {approval_id}.", hint="annabelle approvals lists yours.")
-    return _approval_from_row(row)
+    found = read_first(connection, Approval, _own, {"id": approval_id, "user_id": user_id})
+    return require_found(found, f"question {approval_id}", hint="annabelle approvals lists yours.")
 
 
 def list_message_approvals(connection: Connection, message_id: str) -> list[Approval]:
-    return [_approval_from_row(row) for row in connection.execute(_of_message, {"message_id": message_id}).mappings()]
+    return read_all(connection, Approval, _of_message, {"message_id": message_id})
 
 
 def list_approvals(
@@ -141,8 +112,8 @@ def list_approvals(
     """Lists a person's approvals, newest first."""
     query = select(approvals).where(approvals.c.user_id == user_id)
     query = query if state is None else query.where(approvals.c.state == state)
-    rows = connection.execute(query.order_by(approvals.c.created_at.desc(), approvals.c.id.desc()).limit(limit))
-    return [_approval_from_row(row) for row in rows.mappings()]
+    newest = query.order_by(approvals.c.created_at.desc(), approvals.c.id.desc()).limit(limit)
+    return read_all(connection, Approval, newest)
 
 
 def decide_approval(connection: Connection, approval_id: str, verdict: ApprovalVerdict) -> bool:
@@ -165,7 +136,7 @@ def decide_approval(connection: Connection, approval_id: str, verdict: ApprovalV
 
 def use_approval(connection: Connection, yes: ApprovalBinding, call_id: str) -> str | None:
     """Uses up the approval that covers this call and returns its id. A repeated `call_id` gets the same one."""
-    alike = [_approval_from_row(row) for row in connection.execute(_select_same_call, _binding_values(yes)).mappings()]
+    alike = read_all(connection, Approval, _select_same_call, field_values(yes))
     for one in alike:
         if one.state == "used" and one.used_by == call_id:
             return one.id
@@ -185,7 +156,7 @@ def was_approval_used(connection: Connection, call_id: str, user_id: str) -> boo
 
 def find_denied(connection: Connection, yes: ApprovalBinding, call_id: str) -> Approval | None:
     """Finds an earlier denial of the same call in the same chain of turns."""
-    alike = (_approval_from_row(row) for row in connection.execute(_select_same_call, _binding_values(yes)).mappings())
+    alike = read_all(connection, Approval, _select_same_call, field_values(yes))
     return next((one for one in alike if one.state == "denied" and one.call_id != call_id), None)
 
 
@@ -201,7 +172,7 @@ def mark_resumed(connection: Connection, message_id: str, by: str) -> None:
 
 def list_root_approvals(connection: Connection, root_id: str) -> list[Approval]:
     """Lists all approvals of a chain of parked turns, in order."""
-    return [_approval_from_row(row) for row in connection.execute(_of_root, {"root_id": root_id}).mappings()]
+    return read_all(connection, Approval, _of_root, {"root_id": root_id})
 
 
 def mark_used(connection: Connection, approval_id: str, call_id: str) -> None:
@@ -210,16 +181,8 @@ def mark_used(connection: Connection, approval_id: str, call_id: str) -> None:
     connection.execute(unused.values(state="used", used_by=call_id))
 
 
-def _binding_values(yes: ApprovalBinding) -> JsonObject:
-    return {"root_id": yes.root_id, "user_id": yes.user_id, "agent_id": yes.agent_id, "digest": yes.digest}
-
-
 def _changed_one_row(connection: Connection, change: Update) -> bool:
     return connection.execute(change).rowcount == 1
-
-
-def _approval_from_row(row: RowMapping) -> Approval:
-    return Approval(**{str(key): value for key, value in row.items()})
 
 
 _is_open = or_(

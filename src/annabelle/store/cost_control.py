@@ -13,7 +13,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.dml import Insert
 
 from annabelle.core.messages import now
-from annabelle.store.portable_sql import InsertOrUpdate
+from annabelle.store.portable_sql import InsertOrUpdate, read_all, read_first
 from annabelle.store.tables import agent_states, model_calls, spending
 
 NANO: Final = 1_000_000_000
@@ -189,24 +189,22 @@ class AgentState:
 
 
 def get_agent_state(connection: Connection, agent_id: str) -> AgentState:
-    row = connection.execute(select(agent_states).where(agent_states.c.agent_id == agent_id)).first()
-    return AgentState(agent_id) if row is None else AgentState(*row)
+    found = read_first(connection, AgentState, select(agent_states).where(agent_states.c.agent_id == agent_id))
+    return found or AgentState(agent_id)
 
 
 def list_agent_states(connection: Connection) -> dict[str, AgentState]:
     """Lists every agent that was ever paused."""
-    rows = connection.execute(select(agent_states).order_by(agent_states.c.agent_id))
-    return {state.agent_id: state for state in (AgentState(*row) for row in rows)}
+    states = read_all(connection, AgentState, select(agent_states).order_by(agent_states.c.agent_id))
+    return {state.agent_id: state for state in states}
 
 
 def pause_agent(connection: Connection, agent_id: str, reason: str) -> AgentState:
     """Pauses an agent; one already paused keeps its reason and time."""
     state = get_agent_state(connection, agent_id)
-    return (
-        state
-        if state.paused
-        else _write_agent_state(connection, AgentState(agent_id, True, reason, now(), state.window_from))
-    )
+    if state.paused:
+        return state
+    return _write_agent_state(connection, AgentState(agent_id, True, reason, now(), state.window_from))
 
 
 def resume_agent(connection: Connection, agent_id: str, *, reset_window: bool = False) -> AgentState:

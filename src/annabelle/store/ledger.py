@@ -133,7 +133,8 @@ def settle_call(
     booked = cost - held if given_up else cost
     released = 0 if given_up else held
     when = at if row is None else cast("datetime", row["reserved_at"])
-    _settle(connection, {**_settled_values(call, at), "cost_usd": cost_usd})
+    settled = {**call.model_dump(exclude={"usage"}), **call.usage.model_dump(), "state": "settled", "settled_at": at}
+    _settle(connection, {**settled, "cost_usd": cost_usd, "estimated_input_tokens": 0, "reserved_at": at})
     warnings = cost_control.book_amount(connection, when, booked, released, caps) if booked or released else []
     return SettledCall(call.agent_id, call.usage, warnings)
 
@@ -150,29 +151,6 @@ def settle_abandoned(connection: Connection, before: datetime, caps: SpendingCap
             SettledCall(str(row["agent_id"]), TokenUsage(input_tokens=row["estimated_input_tokens"]), warnings)
         )
     return given_up
-
-
-def _settled_values(call: ModelCall, at: datetime) -> JsonObject:
-    return {
-        "state": "settled",
-        "trace_id": call.trace_id,
-        "input_tokens": call.usage.input_tokens,
-        "output_tokens": call.usage.output_tokens,
-        "cached_tokens": call.usage.cached_tokens,
-        "provider": call.provider,
-        "model": call.model,
-        "duration_ms": call.duration_ms,
-        "outcome": call.outcome,
-        "error_code": call.error_code,
-        "settled_at": at,
-        "call_id": call.call_id,
-        "agent_id": call.agent_id,
-        "user_id": call.user_id,
-        "message_id": call.message_id,
-        "purpose": call.purpose,
-        "estimated_input_tokens": 0,
-        "reserved_at": at,
-    }
 
 
 def sum_usage(connection: Connection, user_id: str | None, by: Grouping = "day") -> list[UsageTotal]:
@@ -194,12 +172,7 @@ def sum_usage(connection: Connection, user_id: str | None, by: Grouping = "day")
 
 
 def _total_from_row(row: RowMapping) -> UsageTotal:
-    usage = TokenUsage(
-        input_tokens=int(row["input_tokens"]),
-        output_tokens=int(row["output_tokens"]),
-        cached_tokens=int(row["cached_tokens"]),
-        cost_usd=row["cost_usd"],
-    )
+    usage = TokenUsage.model_validate(dict(row))
     return UsageTotal(str(row["key"]), int(row["calls"]), int(row["open"]), int(row["unpriced"]), usage)
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, delete, or_, select, update
 
 from annabelle.core.messages import now
 from annabelle.store.messages import StoredMessage
-from annabelle.store.portable_sql import InsertNew, InsertOrUpdate
+from annabelle.store.portable_sql import InsertNew, InsertOrUpdate, read_all, read_first
 from annabelle.store.tables import idle_threads, messages, to_remember
 
 _insert_unstored = InsertNew(to_remember, ["message_id"])
@@ -54,7 +54,7 @@ def add_unstored_turn(connection: Connection, message: StoredMessage, agent_id: 
 
 def list_unstored_turns(connection: Connection, limit: int) -> list[UnstoredTurn]:
     """Lists turns to store, in the order they were said."""
-    return [UnstoredTurn(*row) for row in connection.execute(_select_unstored, {"limit": limit})]
+    return read_all(connection, UnstoredTurn, _select_unstored, {"limit": limit})
 
 
 def has_unstored_turn(connection: Connection, thread_id: str) -> bool:
@@ -105,14 +105,13 @@ def put_idle_thread(connection: Connection, message: StoredMessage, agent_id: st
 
 
 def get_idle_thread(connection: Connection, thread_id: str) -> IdleThread | None:
-    row = connection.execute(_select_idle, {"thread_id": thread_id}).first()
-    return None if row is None else IdleThread(*row)
+    return read_first(connection, IdleThread, _select_idle, {"thread_id": thread_id})
 
 
 def list_idle_threads(connection: Connection) -> list[IdleThread]:
     """Lists idle threads by due time."""
-    rows = connection.execute(select(idle_threads).order_by(idle_threads.c.due_at, idle_threads.c.thread_id))
-    return [IdleThread(*row) for row in rows]
+    by_time = select(idle_threads).order_by(idle_threads.c.due_at, idle_threads.c.thread_id)
+    return read_all(connection, IdleThread, by_time)
 
 
 def is_thread_busy(connection: Connection, thread_id: str) -> bool:

@@ -8,13 +8,13 @@ from typing import Literal
 
 from sqlalchemy import Connection, select, update
 
-from annabelle.core.errors import NotFound, SecurityBlocked
+from annabelle.core.errors import SecurityBlocked
 from annabelle.core.ids import new_id
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.store import messages
 from annabelle.store.messages import StoredMessage, message_from_row
-from annabelle.store.portable_sql import InsertNew
+from annabelle.store.portable_sql import InsertNew, read_all, read_first, require_found
 from annabelle.store.tables import deliveries
 from annabelle.store.tables import messages as table
 
@@ -138,18 +138,12 @@ def finish_delivery(connection: Connection, message_id: str, state: Literal["pen
 
 
 def get_delivery(connection: Connection, message_id: str) -> Delivery:
-    row = connection.execute(select(deliveries).where(deliveries.c.message_id == message_id)).first()
-    if row is None:
-        raise NotFound(f"There is no delivery of {message_id}.")
-    return Delivery(*row)
+    found = read_first(connection, Delivery, select(deliveries).where(deliveries.c.message_id == message_id))
+    return require_found(found, f"delivery of {message_id}")
 
 
 def list_unfinished_deliveries(connection: Connection, limit: int = 1000) -> list[Delivery]:
     """Lists messages still to be sent, oldest first."""
-    rows = connection.execute(
-        select(deliveries)
-        .where(deliveries.c.state.in_(("pending", "sending")), deliveries.c.state != "sent")
-        .order_by(deliveries.c.created_at, deliveries.c.message_id)
-        .limit(limit)
-    )
-    return [Delivery(*row) for row in rows]
+    unsent = select(deliveries).where(deliveries.c.state.in_(("pending", "sending")), deliveries.c.state != "sent")
+    oldest = unsent.order_by(deliveries.c.created_at, deliveries.c.message_id).limit(limit)
+    return read_all(connection, Delivery, oldest)

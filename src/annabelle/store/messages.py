@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, func, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, select, update
 
-from annabelle.core.errors import Conflict, NotFound, TooManyRequests
+from annabelle.core.errors import Conflict, TooManyRequests
 from annabelle.core.ids import new_id
 from annabelle.core.messages import InboundMessage, MessageSource, MessageState, now
 from annabelle.core.tools import JsonObject
 from annabelle.store import threads
-from annabelle.store.portable_sql import InsertNew
+from annabelle.store.portable_sql import InsertNew, from_row, read_all, read_first, require_found
 from annabelle.store.tables import claims, messages
 
 MessageKind = Literal["inbound", "answer", "said"]
@@ -44,7 +44,7 @@ class StoredMessage:
 
 
 def message_from_row(row: RowMapping) -> StoredMessage:
-    return StoredMessage(**{str(key): value for key, value in row.items()})
+    return from_row(StoredMessage, row)
 
 
 _insert_message = InsertNew(messages, whole_rows=True)
@@ -138,9 +138,9 @@ def find_known_message(connection: Connection, message: InboundMessage) -> Store
     """Finds a message that came before, by its id or its channel's id."""
     if message.external_id is not None:
         key = message.model_dump(include={"channel", "chat_id", "user_id", "external_id"})
-        if found := _first_message(connection, _by_external_id, key):
+        if found := read_first(connection, StoredMessage, _by_external_id, key):
             return found
-    return _first_message(connection, _own, {"id": message.id, "user_id": message.user_id})
+    return read_first(connection, StoredMessage, _own, {"id": message.id, "user_id": message.user_id})
 
 
 def _check_limits(connection: Connection, thread_id: str, limits: QueueLimits) -> None:
@@ -184,7 +184,7 @@ def add_reply(
 
 
 def find_answer(connection: Connection, message_id: str) -> StoredMessage | None:
-    return _first_message(connection, _answer, {"id": message_id})
+    return read_first(connection, StoredMessage, _answer, {"id": message_id})
 
 
 def list_replies(connection: Connection, message: StoredMessage) -> list[StoredMessage]:
@@ -195,7 +195,7 @@ def list_replies(connection: Connection, message: StoredMessage) -> list[StoredM
         "position": message.position,
         "id": message.id,
     }
-    return [message_from_row(row) for row in connection.execute(_replies, parameters).mappings()]
+    return read_all(connection, StoredMessage, _replies, parameters)
 
 
 def add_agent_message(
@@ -225,9 +225,9 @@ def add_agent_message(
         "created_at": now(),
     }
     inserted = _insert_message.insert(connection, values | _thread_values(thread))
-    said = _first_message(connection, _said, {"call_id": call_id}) if inserted is None else message_from_row(inserted)
-    assert said is not None, "a message that was not inserted is there already"
-    return said
+    if inserted is None:
+        return read_all(connection, StoredMessage, _said, {"call_id": call_id})[0]
+    return message_from_row(inserted)
 
 
 def _thread_values(thread: threads.Thread) -> JsonObject:
@@ -258,18 +258,14 @@ def set_message_state(connection: Connection, message_id: str, state: MessageSta
 
 def get_message(connection: Connection, message_id: str, user_id: str) -> StoredMessage:
     """Returns a message of this person; NotFound for anyone else's."""
-    found = _first_message(connection, _own, {"id": message_id, "user_id": user_id})
-    if found is None:
-        raise NotFound(f"There is no message {message_id}.")
-    return found
+    found = read_first(connection, StoredMessage, _own, {"id": message_id, "user_id": user_id})
+    return require_found(found, f"message {message_id}")
 
 
 def load_message(connection: Connection, message_id: str) -> StoredMessage:
     """Loads a message of any person, for internal use; never to answer a person's request."""
-    found = _first_message(connection, _by_id, {"id": message_id})
-    if found is None:
-        raise NotFound(f"There is no message {message_id}.")
-    return found
+    found = read_first(connection, StoredMessage, _by_id, {"id": message_id})
+    return require_found(found, f"message {message_id}")
 
 
 def list_unfinished_in_chat(connection: Connection, channel: str, chat_id: str, user_id: str) -> list[str]:
@@ -289,14 +285,7 @@ def list_messages(
 ) -> list[StoredMessage]:
     """Lists a person's thread in order, after the position `after`."""
     parameters: JsonObject = {"thread_id": thread_id, "user_id": user_id, "after": after, "limit": limit}
-    return [message_from_row(row) for row in connection.execute(_listing, parameters).mappings()]
-
-
-def _first_message(
-    connection: Connection, query: Select[*tuple[object, ...]], parameters: JsonObject
-) -> StoredMessage | None:
-    row = connection.execute(query, parameters).mappings().first()
-    return None if row is None else message_from_row(row)
+    return read_all(connection, StoredMessage, _listing, parameters)
 
 
 _insert_claim = InsertNew(claims, ["thread_id"])
@@ -364,5 +353,5 @@ def release_claim(connection: Connection, message_id: str) -> bool:
 
 def list_claims(connection: Connection, owner: str) -> list[ClaimedMessage]:
     """Lists this owner's claims in order, to resume them after a restart."""
-    rows = connection.execute(_select_claimed, {"owner": owner}).mappings()
-    return [ClaimedMessage(message.thread_id, message.id, message) for message in map(message_from_row, rows)]
+    claimed = read_all(connection, StoredMessage, _select_claimed, {"owner": owner})
+    return [ClaimedMessage(message.thread_id, message.id, message) for message in claimed]

@@ -1,15 +1,27 @@
-"""Column types and INSERT statements for both SQLite and PostgreSQL. Prebuilt: building costs more than running."""
+"""Column types and INSERT statements for both SQLite and PostgreSQL, and rows as dataclasses.
+
+Statements are prebuilt: building costs more than running.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
 
-from sqlalchemy import TIMESTAMP, ColumnElement, Connection, Dialect, RowMapping, Table, Text, TypeDecorator
+from sqlalchemy import TIMESTAMP, ColumnElement, Connection, Dialect, RowMapping, Select, Table, Text, TypeDecorator
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.dml import Insert
 from sqlalchemy.types import TypeEngine
+
+from annabelle.core.errors import NotFound
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T")
 
 
 class UtcTimestamp(TypeDecorator[datetime]):
@@ -67,6 +79,37 @@ class JsonText(TypeDecorator[object]):
 
 
 RowValues = Mapping[str, object]
+Query = Select[*tuple[object, ...]]
+
+
+def field_values(new: DataclassInstance) -> dict[str, object]:
+    """The values of a new row whose columns are the fields of a dataclass."""
+    return {field.name: getattr(new, field.name) for field in fields(new)}
+
+
+def from_row(kind: Callable[..., T], row: RowMapping) -> T:
+    """An object whose fields are the columns of a row."""
+    return kind(**{str(name): value for name, value in row.items()})
+
+
+def read_all(
+    connection: Connection, kind: Callable[..., T], query: Query, parameters: RowValues | None = None
+) -> list[T]:
+    return [from_row(kind, row) for row in connection.execute(query, parameters).mappings()]
+
+
+def read_first(
+    connection: Connection, kind: Callable[..., T], query: Query, parameters: RowValues | None = None
+) -> T | None:
+    row = connection.execute(query, parameters).mappings().first()
+    return None if row is None else from_row(kind, row)
+
+
+def require_found(found: T | None, what: str, hint: str | None = None) -> T:
+    """What was read; raises NotFound for `what` if there is none."""
+    if found is None:
+        raise NotFound(f"There is no {what}.", hint=hint)
+    return found
 
 
 class InsertNew:

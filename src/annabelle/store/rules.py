@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, cast
+from typing import Literal
 
-from sqlalchemy import Connection, RowMapping, bindparam, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, insert, or_, select, update
 
-from annabelle.core.errors import Conflict, NotFound
+from annabelle.core.errors import Conflict
 from annabelle.core.ids import new_id
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
+from annabelle.store.portable_sql import field_values, read_all, read_first, require_found
 from annabelle.store.tables import rules
 
 RuleKind = Literal["allow", "ask", "never"]
@@ -22,7 +23,7 @@ confirmed. Both wait for the person."""
 _HOLDING = ("stated", "active")
 _WAITING = ("proposed", "stated")
 
-_by_id = select(rules).where(rules.c.id == bindparam("id"))
+_own = select(rules).where(rules.c.id == bindparam("id"), rules.c.user_id == bindparam("user_id"))
 _active = (
     select(rules)
     .where(
@@ -67,21 +68,9 @@ def add_rule(connection: Connection, new: NewRule, state: Literal["proposed", "s
     known = _find_same_rule(connection, new)
     if known is not None:
         return _strengthen(connection, known, state)
-    at = now()
-    rule_id = new_id("rule")
-    connection.execute(
-        insert(rules).values(
-            id=rule_id,
-            user_id=new.user_id,
-            agent_id=new.agent_id,
-            kind=new.kind,
-            words=new.words,
-            match=new.match,
-            state=state,
-            created_at=at,
-            confirmed_at=at if state == "active" else None,
-        )
-    )
+    rule_id, at = new_id("rule"), now()
+    times = {"created_at": at, "confirmed_at": at if state == "active" else None}
+    connection.execute(insert(rules), {"id": rule_id, **field_values(new), "state": state, **times})
     return get_rule(connection, rule_id, new.user_id)
 
 
@@ -113,29 +102,24 @@ def revoke_rule(connection: Connection, rule_id: str, user_id: str) -> StoredRul
 
 def get_rule(connection: Connection, rule_id: str, user_id: str) -> StoredRule:
     """Returns a rule of this person; NotFound for anyone else's."""
-    row = connection.execute(_by_id, {"id": rule_id}).mappings().first()
-    if row is None or row["user_id"] != user_id:
-        raise NotFound(f"There is no rule {rule_id}.", hint="annabelle rules lists yours.")
-    return _rule_from_row(row)
+    found = read_first(connection, StoredRule, _own, {"id": rule_id, "user_id": user_id})
+    return require_found(found, f"rule {rule_id}", hint="annabelle rules lists yours.")
 
 
 def list_rules(connection: Connection, user_id: str, *, revoked: bool = False) -> list[StoredRule]:
     """Lists a person's rules, oldest first, optionally with revoked ones."""
     query = select(rules).where(rules.c.user_id == user_id).order_by(rules.c.created_at, rules.c.id)
-    rows = connection.execute(query if revoked else query.where(rules.c.state != "revoked")).mappings()
-    return [_rule_from_row(row) for row in rows]
+    return read_all(connection, StoredRule, query if revoked else query.where(rules.c.state != "revoked"))
 
 
 def list_active_rules(connection: Connection, user_id: str, agent_id: str | None) -> list[StoredRule]:
     """Lists the rules in force for this agent and person: the agent's own and those for every agent."""
-    rows = connection.execute(_active, {"user_id": user_id, "agent_id": agent_id}).mappings()
-    return [_rule_from_row(row) for row in rows]
+    return read_all(connection, StoredRule, _active, {"user_id": user_id, "agent_id": agent_id})
 
 
 def _find_same_rule(connection: Connection, new: NewRule) -> StoredRule | None:
-    rows = connection.execute(_same, {"user_id": new.user_id, "kind": new.kind}).mappings()
-    alike = (_rule_from_row(row) for row in rows if row["agent_id"] == new.agent_id and row["match"] == new.match)
-    return next(alike, None)
+    known = read_all(connection, StoredRule, _same, {"user_id": new.user_id, "kind": new.kind})
+    return next((rule for rule in known if rule.agent_id == new.agent_id and rule.match == new.match), None)
 
 
 def _strengthen(connection: Connection, known: StoredRule, state: RuleState) -> StoredRule:
@@ -145,18 +129,3 @@ def _strengthen(connection: Connection, known: StoredRule, state: RuleState) -> 
         connection.execute(update(rules).where(rules.c.id == known.id).values(state="stated"))
         return get_rule(connection, known.id, known.user_id)
     return known
-
-
-def _rule_from_row(row: RowMapping) -> StoredRule:
-    return StoredRule(
-        id=str(row["id"]),
-        user_id=str(row["user_id"]),
-        agent_id=cast("str | None", row["agent_id"]),
-        kind=cast("RuleKind", row["kind"]),
-        words=str(row["words"]),
-        match=cast("JsonObject", row["match"]),
-        state=cast("RuleState", row["state"]),
-        created_at=cast("datetime", row["created_at"]),
-        confirmed_at=cast("datetime | None", row["confirmed_at"]),
-        revoked_at=cast("datetime | None", row["revoked_at"]),
-    )

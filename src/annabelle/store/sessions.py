@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
-from sqlalchemy import Connection, delete, exists, func, insert, select, update
+from sqlalchemy import Column, Connection, Select, delete, exists, func, insert, select, update
 
 from annabelle.core.tools import JsonObject
 from annabelle.store.tables import archives, sessions
+
+T = TypeVar("T")
 
 _OLDER: Final = ":older"
 
@@ -90,19 +92,14 @@ def add_archive(
 
 def load_archives(connection: Connection, agent_id: str, thread_id: str) -> list[JsonObject]:
     """Returns the ended conversations of a thread, oldest first."""
-    rows = connection.execute(
-        select(archives.c.record)
-        .where(archives.c.agent_id == agent_id, archives.c.thread_id == thread_id)
-        .order_by(archives.c.ended_at, archives.c.id)
-    )
-    return [cast("JsonObject", row[0]) for row in rows]
+    return list(connection.execute(_select_archives(archives.c.record, agent_id, thread_id)).scalars())
 
 
 def list_archive_ids(connection: Connection, agent_id: str, thread_id: str) -> list[str]:
     """Lists the ids of a thread's ended conversations, oldest first."""
-    rows = connection.execute(
-        select(archives.c.id)
-        .where(archives.c.agent_id == agent_id, archives.c.thread_id == thread_id)
-        .order_by(archives.c.ended_at, archives.c.id)
-    )
-    return [str(row[0]) for row in rows]
+    return list(connection.execute(_select_archives(archives.c.id, agent_id, thread_id)).scalars())
+
+
+def _select_archives(column: Column[T], agent_id: str, thread_id: str) -> Select[T]:
+    of_thread = select(column).where(archives.c.agent_id == agent_id, archives.c.thread_id == thread_id)
+    return of_thread.order_by(archives.c.ended_at, archives.c.id)

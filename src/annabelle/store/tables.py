@@ -31,6 +31,11 @@ metadata = MetaData(naming_convention=NAMING)
 # SQLite numbers rows only in an INTEGER PRIMARY KEY column.
 Counter = BigInteger().with_variant(Integer(), "sqlite")
 
+
+def _partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
+    return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
+
+
 threads = Table(
     "threads",
     metadata,
@@ -68,20 +73,8 @@ messages = Table(
     Column("created_at", UtcTimestamp, nullable=False),
     UniqueConstraint("channel", "chat_id", "user_id", "external_id"),
     Index(None, "thread_id", "position"),
-    Index(
-        "uq_messages_answer",
-        "reply_to",
-        unique=True,
-        sqlite_where=text("kind = 'answer'"),
-        postgresql_where=text("kind = 'answer'"),
-    ),
-    Index(
-        "ix_messages_queued",
-        "thread_id",
-        "position",
-        sqlite_where=text("state = 'queued'"),
-        postgresql_where=text("state = 'queued'"),
-    ),
+    _partial_index("uq_messages_answer", "reply_to", where="kind = 'answer'", unique=True),
+    _partial_index("ix_messages_queued", "thread_id", "position", where="state = 'queued'"),
     sqlite_autoincrement=True,
 )
 
@@ -158,12 +151,7 @@ model_calls = Table(
     Column("price_known", Boolean),
     Index(None, "user_id", "reserved_at"),
     Index(None, "agent_id", "reserved_at"),
-    Index(
-        "ix_model_calls_open",
-        "reserved_at",
-        sqlite_where=text("state = 'reserved'"),
-        postgresql_where=text("state = 'reserved'"),
-    ),
+    _partial_index("ix_model_calls_open", "reserved_at", where="state = 'reserved'"),
 )
 
 spending = Table(
@@ -195,9 +183,7 @@ deliveries = Table(
     Column("attempts", Integer, nullable=False),
     Column("created_at", UtcTimestamp, nullable=False),
     Column("updated_at", UtcTimestamp, nullable=False),
-    Index(
-        "ix_deliveries_open", "state", sqlite_where=text("state != 'sent'"), postgresql_where=text("state != 'sent'")
-    ),
+    _partial_index("ix_deliveries_open", "state", where="state != 'sent'"),
 )
 
 sessions = Table(
@@ -287,12 +273,7 @@ approvals = Table(
     Column("used_by", Text),  # the call id that used the approval
     Column("resumed_by", Text),  # the message that continues the turn
     Index(None, "user_id", "created_at"),
-    Index(
-        "ix_approvals_pending",
-        "expires_at",
-        sqlite_where=text("state = 'pending'"),
-        postgresql_where=text("state = 'pending'"),
-    ),
+    _partial_index("ix_approvals_pending", "expires_at", where="state = 'pending'"),
 )
 
 parked_turns = Table(

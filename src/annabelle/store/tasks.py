@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, cast
+from typing import Literal
 
-from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
+from sqlalchemy import Connection, bindparam, func, select, update
 
-from annabelle.core.errors import NotFound, TooManyRequests
+from annabelle.core.errors import TooManyRequests
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
-from annabelle.store.portable_sql import InsertNew
+from annabelle.store.portable_sql import InsertNew, field_values, from_row, read_all, read_first, require_found
 from annabelle.store.tables import tasks
 
 TaskKind = Literal["tool_call", "subagent"]
@@ -20,9 +20,9 @@ _OPEN = ("queued", "running")
 
 _insert = InsertNew(tasks, ["id"], whole_rows=True)
 _by_id = select(tasks).where(tasks.c.id == bindparam("id"))
-_of_message = (
-    select(tasks).where(tasks.c.message_id == bindparam("message_id")).order_by(tasks.c.created_at, tasks.c.id)
-)
+_own = _by_id.where(tasks.c.user_id == bindparam("user_id"))
+_in_order = select(tasks).order_by(tasks.c.created_at, tasks.c.id)
+_of_message = _in_order.where(tasks.c.message_id == bindparam("message_id"))
 _begin = (
     update(tasks).where(tasks.c.id == bindparam("task"), tasks.c.state == "queued").values(state=bindparam("new_state"))
 )
@@ -67,27 +67,15 @@ class StoredTask:
 
 def create_task(connection: Connection, new: NewTask, at_once: int | None = None) -> StoredTask:
     """Stores a task. The same id is the same task; `at_once` limits open tasks of this agent and kind."""
-    known = connection.execute(_by_id, {"id": new.id}).mappings().first()
+    known = read_first(connection, StoredTask, _by_id, {"id": new.id})
     if known is not None:
-        return _task_from_row(known)
+        return known
     if at_once is not None and _count_open(connection, new) >= at_once:
         raise TooManyRequests(
             f"{new.agent_id} has {at_once} at work already, which is the most.", hint="Wait until one has ended."
         )
-    values: JsonObject = {
-        "id": new.id,
-        "kind": new.kind,
-        "state": "queued",
-        "user_id": new.user_id,
-        "agent_id": new.agent_id,
-        "thread_id": new.thread_id,
-        "message_id": new.message_id,
-        "name": new.name,
-        "request": new.request,
-        "created_at": now(),
-    }
-    inserted = _insert.insert(connection, values)
-    return load_task(connection, new.id) if inserted is None else _task_from_row(inserted)
+    inserted = _insert.insert(connection, {**field_values(new), "state": "queued", "created_at": now()})
+    return load_task(connection, new.id) if inserted is None else from_row(StoredTask, inserted)
 
 
 def begin_task(connection: Connection, task_id: str) -> bool:
@@ -103,38 +91,27 @@ def finish_task(connection: Connection, task_id: str, state: TaskState, result: 
 
 def get_task(connection: Connection, task_id: str, user_id: str) -> StoredTask:
     """Returns a task of this person; NotFound for anyone else's."""
-    task = load_task(connection, task_id)
-    if task.user_id != user_id:
-        raise NotFound(f"There is no task {task_id}.")
-    return task
+    found = read_first(connection, StoredTask, _own, {"id": task_id, "user_id": user_id})
+    return require_found(found, f"task {task_id}")
 
 
 def load_task(connection: Connection, task_id: str) -> StoredTask:
     """Loads a task of any person, for internal use."""
-    row = connection.execute(_by_id, {"id": task_id}).mappings().first()
-    if row is None:
-        raise NotFound(f"There is no task {task_id}.")
-    return _task_from_row(row)
+    return require_found(read_first(connection, StoredTask, _by_id, {"id": task_id}), f"task {task_id}")
 
 
 def list_unfinished_tasks(connection: Connection) -> list[StoredTask]:
-    rows = connection.execute(
-        select(tasks).where(tasks.c.state.in_(_OPEN)).order_by(tasks.c.created_at, tasks.c.id)
-    ).mappings()
-    return [_task_from_row(row) for row in rows]
+    return read_all(connection, StoredTask, _in_order.where(tasks.c.state.in_(_OPEN)))
 
 
 def list_message_tasks(connection: Connection, message_id: str) -> list[StoredTask]:
-    rows = connection.execute(_of_message, {"message_id": message_id}).mappings()
-    return [_task_from_row(row) for row in rows]
+    return read_all(connection, StoredTask, _of_message, {"message_id": message_id})
 
 
 def list_tasks(connection: Connection, user_id: str, limit: int = 50) -> list[StoredTask]:
     """Lists a person's tasks, newest first."""
-    rows = connection.execute(
-        select(tasks).where(tasks.c.user_id == user_id).order_by(tasks.c.created_at.desc(), tasks.c.id).limit(limit)
-    ).mappings()
-    return [_task_from_row(row) for row in rows]
+    own = select(tasks).where(tasks.c.user_id == user_id)
+    return read_all(connection, StoredTask, own.order_by(tasks.c.created_at.desc(), tasks.c.id).limit(limit))
 
 
 def _count_open(connection: Connection, new: NewTask) -> int:
@@ -142,20 +119,3 @@ def _count_open(connection: Connection, new: NewTask) -> int:
         tasks.c.agent_id == new.agent_id, tasks.c.kind == new.kind, tasks.c.state.in_(_OPEN)
     )
     return int(connection.execute(query).scalar_one())
-
-
-def _task_from_row(row: RowMapping) -> StoredTask:
-    return StoredTask(
-        id=str(row["id"]),
-        kind=cast("TaskKind", row["kind"]),
-        state=cast("TaskState", row["state"]),
-        user_id=str(row["user_id"]),
-        agent_id=cast("str | None", row["agent_id"]),
-        thread_id=cast("str | None", row["thread_id"]),
-        message_id=cast("str | None", row["message_id"]),
-        name=str(row["name"]),
-        request=cast("JsonObject", row["request"]),
-        result=cast("JsonObject | None", row["result"]),
-        created_at=cast("datetime", row["created_at"]),
-        finished_at=cast("datetime | None", row["finished_at"]),
-    )

@@ -8,10 +8,9 @@ from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
 
-from annabelle.core.errors import NotFound
 from annabelle.core.ids import new_id
 from annabelle.core.messages import StoredEvent, TurnEvent, now
-from annabelle.store.portable_sql import InsertNew
+from annabelle.store.portable_sql import InsertNew, read_all, read_first, require_found
 from annabelle.store.tables import events, threads
 
 _insert_thread = InsertNew(threads, ["channel", "chat_id", "user_id", "agent_id"])
@@ -37,52 +36,34 @@ class Thread:
 
 def find_or_create_thread(connection: Connection, *, channel: str, chat_id: str, user_id: str, agent_id: str) -> Thread:
     key: dict[str, object] = {"channel": channel, "chat_id": chat_id, "user_id": user_id, "agent_id": agent_id}
-    row = connection.execute(_select_thread, key).mappings().first()
-    if row is None:
-        at = now()
-        _insert_thread.insert(connection, {"id": new_id("thr"), "created_at": at, "updated_at": at, **key})
-        row = connection.execute(_select_thread, key).mappings().one()
-    return _thread_from_row(row)
+    if known := read_first(connection, Thread, _select_thread, key):
+        return known
+    at = now()
+    _insert_thread.insert(connection, {"id": new_id("thr"), "created_at": at, "updated_at": at, **key})
+    return read_all(connection, Thread, _select_thread, key)[0]
 
 
 def get_thread(connection: Connection, thread_id: str, user_id: str) -> Thread:
     """Returns a thread of this person; NotFound for anyone else's."""
-    row = (
-        connection.execute(select(threads).where(threads.c.id == thread_id, threads.c.user_id == user_id))
-        .mappings()
-        .first()
-    )
-    if row is None:
-        raise NotFound(f"There is no thread {thread_id}.")
-    return _thread_from_row(row)
+    own = select(threads).where(threads.c.id == thread_id, threads.c.user_id == user_id)
+    return require_found(read_first(connection, Thread, own), f"thread {thread_id}")
 
 
 def load_thread(connection: Connection, thread_id: str) -> Thread:
     """Loads a thread of any person, for internal use; never to answer a person's request."""
-    row = connection.execute(select(threads).where(threads.c.id == thread_id)).mappings().first()
-    if row is None:
-        raise NotFound(f"There is no thread {thread_id}.")
-    return _thread_from_row(row)
+    found = read_first(connection, Thread, select(threads).where(threads.c.id == thread_id))
+    return require_found(found, f"thread {thread_id}")
 
 
 def list_threads(connection: Connection, user_id: str, limit: int = 50) -> list[Thread]:
     """Lists a person's threads, last used first."""
-    rows = connection.execute(
-        select(threads)
-        .where(threads.c.user_id == user_id)
-        .order_by(threads.c.updated_at.desc(), threads.c.id.desc())
-        .limit(limit)
-    ).mappings()
-    return [_thread_from_row(row) for row in rows]
+    own = select(threads).where(threads.c.user_id == user_id)
+    return read_all(connection, Thread, own.order_by(threads.c.updated_at.desc(), threads.c.id.desc()).limit(limit))
 
 
 def touch_thread(connection: Connection, thread_id: str, at: datetime) -> None:
     """Updates the thread's time; on PostgreSQL this also serializes the writers of one thread."""
     connection.execute(_update_thread, {"thread": thread_id, "at": at})
-
-
-def _thread_from_row(row: RowMapping) -> Thread:
-    return Thread(**{str(key): value for key, value in row.items()})
 
 
 _insert_event = InsertNew(events, ["message_id", "key"], whole_rows=True)
@@ -106,26 +87,11 @@ def append_events(connection: Connection, thread_id: str, new: Sequence[TurnEven
     """Stores events in order and returns the new ones; skips a key its message already has."""
     if not new:
         return []
-    user_id = connection.execute(_select_owner, {"thread_id": thread_id}).scalar()
-    if user_id is None:
-        raise NotFound(f"There is no thread {thread_id}.")
+    user_id = require_found(connection.execute(_select_owner, {"thread_id": thread_id}).scalar(), f"thread {thread_id}")
     if connection.dialect.name == "postgresql":
         # Numbers must become visible in order, or a reader that saw a later one would miss an earlier one.
         connection.execute(_lock_writers, {"user_id": user_id})
-    rows: list[dict[str, object]] = [
-        {
-            "thread_id": thread_id,
-            "user_id": user_id,
-            "message_id": event.message_id,
-            "key": event.key,
-            "type": event.type,
-            "step": event.step,
-            "attempt": event.attempt,
-            "data": event.data,
-            "at": event.at,
-        }
-        for event in new
-    ]
+    rows: list[dict[str, object]] = [{"thread_id": thread_id, "user_id": user_id, **dict(event)} for event in new]
     return sorted(
         (_event_from_row(row) for row in _insert_event.insert_many(connection, rows)), key=lambda event: event.seq
     )
@@ -134,11 +100,9 @@ def append_events(connection: Connection, thread_id: str, new: Sequence[TurnEven
 def list_events_after(
     connection: Connection, thread_id: str | None, user_id: str, seq: int = 0, limit: int = 500
 ) -> list[StoredEvent]:
-    parameters: dict[str, object] = {"user_id": user_id, "seq": seq, "limit": limit}
-    if thread_id is None:
-        return [_event_from_row(row) for row in connection.execute(_select_after, parameters).mappings()]
-    parameters["thread_id"] = thread_id
-    return [_event_from_row(row) for row in connection.execute(_select_after_in_thread, parameters).mappings()]
+    query = _select_after if thread_id is None else _select_after_in_thread
+    parameters = {"user_id": user_id, "seq": seq, "limit": limit, "thread_id": thread_id}
+    return [_event_from_row(row) for row in connection.execute(query, parameters).mappings()]
 
 
 def list_message_events(connection: Connection, message_id: str, user_id: str) -> list[StoredEvent]:

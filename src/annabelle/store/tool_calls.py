@@ -8,11 +8,11 @@ from typing import Literal, cast
 
 from sqlalchemy import Connection, RowMapping, bindparam, case, select, update
 
-from annabelle.core.errors import Conflict, NotFound
+from annabelle.core.errors import Conflict
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Label, Trust
-from annabelle.store.portable_sql import InsertNew
+from annabelle.store.portable_sql import InsertNew, field_values, require_found
 from annabelle.store.tables import messages, tool_calls
 
 _insert = InsertNew(tool_calls, ["call_id"])
@@ -57,18 +57,7 @@ class NewToolCall:
 
 def begin_call(connection: Connection, call: NewToolCall) -> StartedToolCall:
     """Stores the call as started. Only a `fresh` one may be dispatched without checks."""
-    values: JsonObject = {
-        "call_id": call.call_id,
-        "state": "started",
-        "tool": call.tool,
-        "arguments_hash": call.arguments_hash,
-        "agent_id": call.agent_id,
-        "user_id": call.user_id,
-        "message_id": call.message_id,
-        "trace_id": call.trace_id,
-        "started_at": now(),
-    }
-    if _insert.insert(connection, values) is not None:
+    if _insert.insert(connection, {**field_values(call), "state": "started", "started_at": now()}) is not None:
         return StartedToolCall("fresh")
     row = connection.execute(_select_call, {"call_id": call.call_id}).mappings().one()
     if (row["tool"], row["arguments_hash"], row["user_id"]) != (call.tool, call.arguments_hash, call.user_id):
@@ -102,25 +91,18 @@ def _end_call(
         "new_labels": list(labels) or None,
         "at": now(),
     }
-    if connection.execute(_update_call, change).rowcount == 1:
-        return
-    if connection.execute(_select_call, {"call_id": call_id}).first() is None:
-        raise NotFound(f"There is no call {call_id}.")
+    if connection.execute(_update_call, change).rowcount != 1:
+        require_found(connection.execute(_select_call, {"call_id": call_id}).first(), f"call {call_id}")
 
 
 def list_unknown_calls(connection: Connection, message_id: str) -> list[str]:
-    rows = connection.execute(
-        select(tool_calls.c.call_id)
-        .where(tool_calls.c.message_id == message_id, tool_calls.c.state == "unknown")
-        .order_by(tool_calls.c.started_at, tool_calls.c.call_id)
-    )
-    return [str(row[0]) for row in rows]
+    unknown = select(tool_calls.c.call_id).where(tool_calls.c.message_id == message_id, tool_calls.c.state == "unknown")
+    return list(connection.execute(unknown.order_by(tool_calls.c.started_at, tool_calls.c.call_id)).scalars())
 
 
 def list_tools_used(connection: Connection, message_id: str) -> list[str]:
     """Lists the tools called for a message, in the order of their first call."""
-    rows = connection.execute(_select_tools_used, {"message_id": message_id})
-    return list(dict.fromkeys(str(row[0]) for row in rows))
+    return list(dict.fromkeys(connection.execute(_select_tools_used, {"message_id": message_id}).scalars()))
 
 
 def is_known_call(connection: Connection, call_id: str) -> bool:
@@ -230,8 +212,7 @@ class TurnProvenance:
 
 def list_untrusted_tools(connection: Connection, message_id: str) -> list[str]:
     """Lists tools whose untrusted results were seen in the thread, up to the turn of this message."""
-    rows = connection.execute(_untrusted, {"message_id": message_id})
-    return [str(row[0]) for row in rows]
+    return list(connection.execute(_untrusted, {"message_id": message_id}).scalars())
 
 
 def is_tainted(connection: Connection, message_id: str) -> bool:
@@ -306,13 +287,10 @@ def note_untrusted(connection: Connection, seen: SeenToolResult) -> None:
     """Records that a call without an id saw foreign content; once per turn and tool."""
     at = now()
     values: dict[str, object] = {
+        **field_values(seen),
         "call_id": f"{seen.message_id}:seen:{seen.tool}",
         "state": "finished",
-        "tool": seen.tool,
         "arguments_hash": "",
-        "agent_id": seen.agent_id,
-        "user_id": seen.user_id,
-        "message_id": seen.message_id,
         "started_at": at,
         "finished_at": at,
         "trust": "untrusted",

@@ -130,17 +130,7 @@ class _Endpoints:
         self._thinker = thinker
 
     async def health(self, request: Request) -> Response:
-        thinker = self._thinker
-        return JSONResponse(
-            {
-                "status": "ok",
-                "agent_id": thinker.profile.agent_id,
-                "turns": thinker.running_turns,
-                "persona": thinker.persona_source,
-                "thinking": thinker.compressor.status(),
-                "providers": [provider.to_json() for provider in thinker.providers],
-            }
-        )
+        return JSONResponse(self._thinker.health())
 
     async def process(self, request: Request) -> Response:
         brief = _parse_body(TurnBrief, await read_body(request, _BODY_BYTES))
@@ -172,11 +162,11 @@ class _Endpoints:
         return model_response(await self._thinker.learning.tidy(brief))
 
     async def cost_status(self, request: Request) -> Response:
-        return JSONResponse(await self._thinker.costs.fetch_status())
+        return JSONResponse(await self._thinker.deps.costs.fetch_status())
 
     async def clear_session(self, request: Request) -> Response:
         wanted = _parse_body(ClearSession, await read_body(request, _BODY_BYTES))
-        await self._thinker.sessions.clear(wanted.thread_id)
+        await self._thinker.deps.sessions.clear(wanted.thread_id)
         return JSONResponse({"cleared": wanted.thread_id})
 
 

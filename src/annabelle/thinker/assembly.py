@@ -10,6 +10,7 @@ from annabelle.core.errors import StorageTrouble, Unavailable
 from annabelle.core.home import Home
 from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
+from annabelle.core.tools import JsonObject
 from annabelle.core.trace import TraceFile
 from annabelle.durable.engine import Durable
 from annabelle.embeddings import Embedder, EmbeddingConfig, make_embedder
@@ -20,7 +21,6 @@ from annabelle.skills.playbook_folder import PlaybookFolder
 from annabelle.store.database import Database, sqlite_url
 from annabelle.thinker.compression.context_compressor import ContextCompressor
 from annabelle.thinker.compression.model_notes import NoteTaker
-from annabelle.thinker.compression.port import Compressor
 from annabelle.thinker.compression.workspace import Workspaces
 from annabelle.thinker.costs import CostMeter
 from annabelle.thinker.engine import DurableEngine, WorkflowEngine
@@ -40,7 +40,7 @@ from annabelle.thinker.session.compaction import CompactionRules, Compactor
 from annabelle.thinker.session.conversations import Conversations, EarlierDeps
 from annabelle.thinker.session.database_store import DatabaseSessionStore
 from annabelle.thinker.session.file_store import FileSessionStore
-from annabelle.thinker.session.session_store import Sessions, SessionStore
+from annabelle.thinker.session.session_store import SessionStore
 from annabelle.thinker.session.summariser import Summariser
 from annabelle.thinker.turn_registry import TurnRegistry
 
@@ -59,37 +59,19 @@ class Thinker:
     def __init__(
         self, deps: ThinkerDeps, turns: TurnRegistry, learning: FactLearner, model: ClosableModel, embedder: Embedder
     ) -> None:
-        self._deps, self._model, self._embedder = deps, model, embedder
-        self.turns, self.learning = turns, learning
+        self.deps, self.turns, self.learning = deps, turns, learning
+        self._model, self._embedder = model, embedder
         self._ready = False
 
-    @property
-    def profile(self) -> AgentProfile:
-        return self._deps.profile
-
-    @property
-    def costs(self) -> CostMeter:
-        return self._deps.costs
-
-    @property
-    def sessions(self) -> Sessions:
-        return self._deps.sessions
-
-    @property
-    def compressor(self) -> Compressor:
-        return self._deps.compressor
-
-    @property
-    def persona_source(self) -> str:
-        return self._deps.prompt_builder.persona_source()
-
-    @property
-    def providers(self) -> list[ProviderHealth]:
-        return self._model.health()
-
-    @property
-    def running_turns(self) -> int:
-        return self.turns.running_count
+    def health(self) -> JsonObject:
+        return {
+            "status": "ok",
+            "agent_id": self.deps.profile.agent_id,
+            "turns": self.turns.running_count,
+            "persona": self.deps.prompt_builder.persona_source(),
+            "thinking": self.deps.compressor.status(),
+            "providers": [provider.to_json() for provider in self._model.health()],
+        }
 
     def require_ready(self) -> None:
         if not self._ready:
@@ -97,16 +79,16 @@ class Thinker:
 
     async def open(self) -> None:
         """Start the durable engine, which resumes turns an earlier process left unfinished."""
-        await self._deps.engine.launch()
-        await self._deps.sessions.open()
+        await self.deps.engine.launch()
+        await self.deps.sessions.open()
         self._ready = True
 
     async def close(self, grace: float) -> None:
         """Let running steps end within `grace` seconds; what is unfinished is resumed by the next process."""
         self._ready = False
         await self.turns.stop(grace)
-        await self._deps.engine.close()
-        await self._deps.sessions.close()
+        await self.deps.engine.close()
+        await self.deps.sessions.close()
         await self._model.close()
         await self._embedder.close()
 

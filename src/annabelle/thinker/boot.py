@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import gc
 import json
 import logging
@@ -29,16 +28,7 @@ from annabelle.core.settings import load_settings
 from annabelle.core.trace import configure_logging
 from annabelle.thinker.app import make_app
 from annabelle.thinker.assembly import build_thinker
-
-_PR_SET_PDEATHSIG = 1
-
-
-def die_with_parent(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent ends; a parent that is already gone ends it now."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(0)
+from annabelle.toolbox.process.kernel import die_with_parent
 
 
 def watch_input(descriptor: int, on_closed: Callable[[], None]) -> None:
@@ -158,7 +148,7 @@ ModelMessagesTypeAdapter.validate_python([])
 
 def main() -> None:
     """Wait as a warm spare, then run as a thinker."""
-    die_with_parent(os.getppid())
+    die_with_parent(os.getppid(), signal.SIGKILL)
     gc.collect()
     gc.freeze()  # the collector need not scan objects that stay
     line = _read_line(sys.stdin.fileno())

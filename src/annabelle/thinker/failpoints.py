@@ -13,6 +13,7 @@ BEFORE_SESSION: Final = "thinker.before_session"
 AFTER_SESSION: Final = "thinker.after_session"
 AFTER_TURN: Final = "thinker.after_turn"
 
+# Reached when a conversation is summarised or archived, not in every turn.
 OLDER_KEPT: Final = "thinker.older_kept"
 COMPACTED: Final = "thinker.compacted"
 ARCHIVED: Final = "thinker.archived"
@@ -29,6 +30,3 @@ FAILPOINTS: Final = (
     AFTER_SESSION,
     AFTER_TURN,
 )
-
-SESSION_FAILPOINTS: Final = (SUMMED_UP, OLDER_KEPT, COMPACTED, ARCHIVED, STARTED_AFRESH)
-"""Reached when a conversation is summarised or archived, not in every turn."""

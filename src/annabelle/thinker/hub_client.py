@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
 import pydantic_core
@@ -90,6 +90,16 @@ class HubTransport:
 
     def close(self) -> None:
         self._http.close()
+
+
+class HubTools(Protocol):
+    """The tools of the hub, as an agent may use them."""
+
+    def expect_tools(self, version: str | None) -> None: ...
+
+    async def tools(self) -> ToolList: ...
+
+    async def call(self, call: ToolCall, user_id: str) -> ToolResult: ...
 
 
 TOOLS_CACHE_SECONDS = 600.0

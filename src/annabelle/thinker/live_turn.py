@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
 from pydantic import TypeAdapter
@@ -29,7 +29,7 @@ class TurnStream:
         self._facts: dict[str, TurnEvent] = {}
         self._count = 0
         self._closed = False
-        self._waiting: list[asyncio.Future[None]] = []
+        self._changed = asyncio.Event()
 
     def add_fact(self, type: EventType, key: str, data: JsonObject, *, step: int = 0, attempt: int = 0) -> None:
         """Add an event that stays true; a second one with the same key is ignored."""
@@ -92,18 +92,13 @@ class TurnStream:
             self._deltas.clear()
 
     def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for waiter in waiting:
-            if not waiter.done():
-                waiter.set_result(None)
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     async def _wait_for_change(self) -> None:
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(waiter)
-        await asyncio.wait([waiter], timeout=_POLL_SECONDS)
-        if not waiter.done():
-            self._waiting.remove(waiter)
-            waiter.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_POLL_SECONDS):
+                await self._changed.wait()
 
 
 def _line_number(entry: tuple[int, bytes]) -> int:
@@ -184,11 +179,9 @@ class LiveTurn:
     async def wait_result(self, timeout: float) -> TurnResult | None:
         """The result, waiting for it up to `timeout` seconds."""
         if self.result is None and timeout > 0:
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(timeout):
                     await self._finished.wait()
-            except TimeoutError:
-                return None
         return self.result
 
 

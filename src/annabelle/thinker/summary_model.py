@@ -1,4 +1,4 @@
-"""One-shot calls of the cheap model, for summaries, notes and facts."""
+"""What the thinker needs of the model service, and one-shot calls of the cheap model for summaries, notes and facts."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from annabelle.llm.types import Completed, ModelChoice, ModelEvent, ModelRequest
 from annabelle.thinker.costs import CostMeter
 
 
-class _Requester(Protocol):
+class ThinkerModel(Protocol):
+    """What the thinker needs of the model service."""
+
+    async def choose(self, purpose: Purpose = "chat") -> ModelChoice: ...
+
     def request(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]: ...
 
 
-class _Chooser(Protocol):
-    async def choose(self, purpose: Purpose = "chat") -> ModelChoice: ...
-
-
-async def ask_once(model: _Requester, request: ModelRequest, costs: CostMeter) -> Completed:
+async def ask_once(model: ThinkerModel, request: ModelRequest, costs: CostMeter) -> Completed:
     """Ask without streaming, and count the cost. Raises ProviderFailed if there is no answer."""
     completed: Completed | None = None
     async with aclosing(model.request(request)) as events:
@@ -33,7 +33,7 @@ async def ask_once(model: _Requester, request: ModelRequest, costs: CostMeter) -
     return completed
 
 
-async def is_too_small(model: _Chooser) -> bool:
+async def is_too_small(model: ThinkerModel) -> bool:
     """Whether only the packaged model is there: it invents things, and takes half a minute to do so."""
     choice = await model.choose("summary")
     return choice.provider == "embedded" and choice.model == PACKAGED

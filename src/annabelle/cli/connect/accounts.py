@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Annotated, cast
 
@@ -15,7 +15,7 @@ import typer
 from pydantic import BaseModel
 
 from annabelle.cli.connect.google_oauth import GoogleOAuthUrls, revoke
-from annabelle.cli.hub_client import CliHubClient
+from annabelle.cli.hub_client import ask_hub
 from annabelle.cli.memory.client import confirm
 from annabelle.cli.options import Json
 from annabelle.cli.output import clean, print_json, print_line, print_paragraph, print_table
@@ -45,7 +45,7 @@ class ConnectionState:
 def print_connections(*, json: bool) -> None:
     found = [read_state(Home.from_environment(), kind) for kind in KINDS]
     if json:
-        print_json({"connections": [{"kind": one.kind, "account": one.account, "state": one.state} for one in found]})
+        print_json({"connections": [asdict(one) for one in found]})
         return
     rows = [(one.kind, clean(one.account or "-"), _describe_state(one)) for one in found]
     print_table(("KIND", "ACCOUNT", "STATE"), rows)
@@ -92,18 +92,13 @@ SERVERS = {"google": "gmail", "mail": "gmail", "telegram": "telegram"}
 def notify_hub(home: Home, kind: str) -> bool:
     """Whether a running hub took the change. Otherwise it reads the account at its next start."""
     try:
-        asyncio.run(_restart_server(home, SERVERS[kind]))
+        ask_hub(lambda client: client.post(f"/servers/{SERVERS[kind]}/restart", {}), home)
     except (HubUnreachable, NotFound):
         return False  # the hub does not run or has this server disabled
     except AnnabelleError as error:
         sys.stderr.write(f"Annabelle runs but did not take it yet: {error.message}\nRun: annabelle restart\n")
         return False
     return True
-
-
-async def _restart_server(home: Home, server: str) -> None:
-    async with CliHubClient.for_home(home) as client:
-        await client.post(f"/servers/{server}/restart", {})
 
 
 _THERE = {

@@ -7,6 +7,7 @@ import base64
 import contextlib
 import hashlib
 import secrets
+import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -236,15 +237,10 @@ class OAuthRedirectServer:
 @asynccontextmanager
 async def open_redirect_server() -> AsyncGenerator[OAuthRedirectServer]:
     """Listen on a free loopback port while the context is open."""
-    holder: list[OAuthRedirectServer] = []
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await holder[0].handle_request(reader, writer)
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0, limit=_LINE_LIMIT)
-    async with server:
-        holder.append(OAuthRedirectServer(server.sockets[0].getsockname()[1]))
-        yield holder[0]
+    listener = socket.create_server(("127.0.0.1", 0))
+    redirect = OAuthRedirectServer(listener.getsockname()[1])
+    async with await asyncio.start_server(redirect.handle_request, sock=listener, limit=_LINE_LIMIT):
+        yield redirect
 
 
 def _page(title: str, text: str) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ipaddress
 import re
 import sys
-from dataclasses import dataclass
+import tomllib
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -74,9 +76,6 @@ def is_this_machine(host: str) -> bool:
         return host.lower().rstrip(".") == "localhost"
 
 
-_APP_WORD = "It wants an app password, made in the settings of your account, in place of the usual one."
-
-
 @dataclass(frozen=True, slots=True)
 class MailProvider:
     """The servers of one provider. `advice` is shown if it refuses a sign-in."""
@@ -88,65 +87,31 @@ class MailProvider:
     known: bool = True
 
 
-def _tls(host: str, port: int) -> MailServerAddress:
-    return MailServerAddress(host=host, port=port, security="tls")
+def _make_provider(
+    imap: str, smtp: str, *, starttls: bool = False, caldav: str | None = None, advice: str | None = None
+) -> MailProvider:
+    reading = MailServerAddress(host=imap, port=993, security="tls")
+    port, security = (587, "starttls") if starttls else (465, "tls")
+    return MailProvider(reading, MailServerAddress(host=smtp, port=port, security=security), caldav, advice)
 
 
-def _starttls(host: str, port: int = 587) -> MailServerAddress:
-    return MailServerAddress(host=host, port=port, security="starttls")
+def _load_providers() -> dict[str, MailProvider]:
+    file = tomllib.loads(Path(__file__).with_name("mail_providers.toml").read_text(encoding="utf-8"))
+    found: dict[str, MailProvider] = {}
+    for entry in file["provider"]:
+        domains, advice = entry.pop("domains"), entry.pop("advice", None)
+        found |= dict.fromkeys(domains, _make_provider(**entry, advice=file["advice"].get(advice, advice)))
+    return found
 
 
-def _standard_provider(imap: str, smtp: str, caldav: str | None = None, advice: str | None = None) -> MailProvider:
-    return MailProvider(_tls(imap, 993), _tls(smtp, 465), caldav, advice)
-
-
-_GOOGLE = _standard_provider(
-    "imap.gmail.com", "smtp.gmail.com", advice=f"{_APP_WORD} With its calendar too: annabelle connect google"
-)
-_MICROSOFT = MailProvider(
-    _tls("outlook.office365.com", 993),
-    _starttls("smtp-mail.outlook.com"),
-    advice="Microsoft lets programs sign in with a password only where the account still permits it.",
-)
-_APPLE = MailProvider(
-    _tls("imap.mail.me.com", 993), _starttls("smtp.mail.me.com"), "https://caldav.icloud.com", _APP_WORD
-)
-_FASTMAIL = _standard_provider("imap.fastmail.com", "smtp.fastmail.com", "https://caldav.fastmail.com", _APP_WORD)
-_GMX_ADVICE = "Reading by IMAP has to be switched on in the settings of the mailbox first."
-_GMX = _standard_provider("imap.gmx.net", "mail.gmx.net", "https://caldav.gmx.net", _GMX_ADVICE)
-_YAHOO = _standard_provider(
-    "imap.mail.yahoo.com", "smtp.mail.yahoo.com", "https://caldav.calendar.yahoo.com", _APP_WORD
-)
-_POSTEO = _standard_provider("posteo.de", "posteo.de", "https://posteo.de:8443")
-_WEB_DE = MailProvider(_tls("imap.web.de", 993), _starttls("smtp.web.de"), "https://caldav.web.de", _GMX_ADVICE)
-
-PROVIDERS: dict[str, MailProvider] = {
-    **dict.fromkeys(("gmail.com", "googlemail.com"), _GOOGLE),
-    **dict.fromkeys(("outlook.com", "hotmail.com", "live.com", "msn.com", "outlook.de"), _MICROSOFT),
-    **dict.fromkeys(("icloud.com", "me.com", "mac.com"), _APPLE),
-    **dict.fromkeys(("fastmail.com", "fastmail.fm"), _FASTMAIL),
-    **dict.fromkeys(("gmx.de", "gmx.net", "gmx.at", "gmx.ch"), _GMX),
-    "gmx.com": _standard_provider("imap.gmx.com", "mail.gmx.com", "https://caldav.gmx.com", _GMX_ADVICE),
-    **dict.fromkeys(("yahoo.com", "yahoo.de", "yahoo.co.uk", "yahoo.fr", "ymail.com"), _YAHOO),
-    "aol.com": _standard_provider("imap.aol.com", "smtp.aol.com", advice=_APP_WORD),
-    **dict.fromkeys(("posteo.de", "posteo.net", "posteo.org"), _POSTEO),
-    "mailbox.org": _standard_provider("imap.mailbox.org", "smtp.mailbox.org", "https://dav.mailbox.org"),
-    "web.de": _WEB_DE,
-    "t-online.de": _standard_provider("secureimap.t-online.de", "securesmtp.t-online.de"),
-    "zoho.com": _standard_provider("imap.zoho.com", "smtp.zoho.com", "https://calendar.zoho.com", _APP_WORD),
-    "yandex.com": _standard_provider("imap.yandex.com", "smtp.yandex.com", "https://caldav.yandex.com", _APP_WORD),
-    "runbox.com": _standard_provider("mail.runbox.com", "mail.runbox.com"),
-}
+PROVIDERS = _load_providers()
 
 
 def find_provider(domain: str) -> MailProvider:
     """The provider of a domain, or a guess with the usual host names."""
     name = domain.lower().rstrip(".")
-    found = PROVIDERS.get(name)
-    if found is not None:
-        return found
     advice = "The names of the servers were guessed; give them with --imap and --smtp if they are others."
-    return MailProvider(_tls(f"imap.{name}", 993), _tls(f"smtp.{name}", 465), advice=advice, known=False)
+    return PROVIDERS.get(name) or replace(_make_provider(f"imap.{name}", f"smtp.{name}", advice=advice), known=False)
 
 
 _ADDRESS = re.compile(r"[^@\s\"<>,;]{1,64}@[^@\s\"<>,;/:]{1,253}")

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from annabelle.cli.connect.accounts import account_name, notify_hub
 from annabelle.cli.options import Json
-from annabelle.cli.output import clean, print_json, print_line
+from annabelle.cli.output import clean, print_outcome
 from annabelle.cli.terminal_input import ask_line
 from annabelle.core.connections import TelegramAccount, write_connection
 from annabelle.core.errors import CallerMistake, OperatorMistake
@@ -88,10 +88,8 @@ def connect_telegram(
     account = sign_in(application, parse_phone(phone), TerminalLoginPrompt())
     write_connection(home.prepare(), "telegram", account)
     told = notify_hub(home, "telegram")
-    if json:
-        print_json({"kind": "telegram", "account": account_name(account), "hub_told": told})
-    else:
-        print_line(f"Connected to Telegram as {clean(account_name(account))}.")
+    data = {"kind": "telegram", "account": account_name(account), "hub_told": told}
+    print_outcome(data, f"Connected to Telegram as {clean(account_name(account))}.", json=json)
 
 
 def _load_sign_in() -> SignIn:

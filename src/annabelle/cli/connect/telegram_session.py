@@ -16,20 +16,6 @@ from annabelle.cli.connect.telegram import TelegramApplication, TelegramLoginPro
 from annabelle.core.connections import TelegramAccount
 from annabelle.core.errors import AnnabelleError, CallerMistake, NotFound, OperatorMistake, TooManyRequests, Unavailable
 
-
-def make_short_lived_client(api_id: int, api_hash: SecretStr, session: str = "") -> TelegramClient:
-    return TelegramClient(
-        StringSession(session),
-        api_id,
-        api_hash.get_secret_value(),
-        device_model="Annabelle",
-        app_version=__version__,
-        flood_sleep_threshold=0,
-        connection_retries=2,
-        receive_updates=False,
-    )
-
-
 T = TypeVar("T")
 
 TRIES = 3
@@ -47,8 +33,8 @@ class _TelegramLoginSession(Protocol):
     def save(self) -> str: ...
 
 
-class LoginClient(Protocol):
-    """The part of TelegramClient that signs in."""
+class SignInClient(Protocol):
+    """The part of TelegramClient that signs in and out."""
 
     session: _TelegramLoginSession
 
@@ -59,17 +45,28 @@ class LoginClient(Protocol):
         self, phone: str | None = None, code: str | None = None, *, password: str | None = None
     ) -> object: ...
     async def get_me(self) -> _TelegramUser | None: ...
+    async def log_out(self) -> bool: ...
 
 
-def make_login_client(application: TelegramApplication) -> LoginClient:
-    """Telethon's client with an unsaved session."""
-    return cast("LoginClient", make_short_lived_client(application.api_id, application.api_hash))
+def make_client(application: TelegramApplication | TelegramAccount, session: str = "") -> SignInClient:
+    """Telethon's client for a moment; a new session is not saved by it."""
+    client = TelegramClient(
+        StringSession(session),
+        application.api_id,
+        application.api_hash.get_secret_value(),
+        device_model="Annabelle",
+        app_version=__version__,
+        flood_sleep_threshold=0,
+        connection_retries=2,
+        receive_updates=False,
+    )
+    return cast("SignInClient", client)
 
 
 def sign_in(application: TelegramApplication, phone: str, asking: TelegramLoginPrompt) -> TelegramAccount:
     """Sign in. Questions are asked while no event loop runs, so that Ctrl-C ends them at once."""
     with asyncio.Runner() as runner:
-        client: LoginClient | None = None
+        client: SignInClient | None = None
         try:
             client = runner.run(_make_client(application))
             runner.run(_request(client.connect()))
@@ -89,7 +86,7 @@ def sign_in(application: TelegramApplication, phone: str, asking: TelegramLoginP
     )
 
 
-def _code_wants_password(runner: asyncio.Runner, client: LoginClient, phone: str, asking: TelegramLoginPrompt) -> bool:
+def _code_wants_password(runner: asyncio.Runner, client: SignInClient, phone: str, asking: TelegramLoginPrompt) -> bool:
     for attempt in range(TRIES):
         code = asking.code(again=attempt > 0)
         try:
@@ -102,7 +99,7 @@ def _code_wants_password(runner: asyncio.Runner, client: LoginClient, phone: str
     raise CallerMistake("The code was wrong too often.", hint=_AGAIN)
 
 
-def _give_password(runner: asyncio.Runner, client: LoginClient, asking: TelegramLoginPrompt) -> None:
+def _give_password(runner: asyncio.Runner, client: SignInClient, asking: TelegramLoginPrompt) -> None:
     for attempt in range(TRIES):
         password = asking.password(again=attempt > 0)
         try:
@@ -113,11 +110,11 @@ def _give_password(runner: asyncio.Runner, client: LoginClient, asking: Telegram
     raise CallerMistake("The password was wrong too often.", hint=_AGAIN)
 
 
-async def _make_client(application: TelegramApplication) -> LoginClient:
-    return make_login_client(application)  # the library needs a running loop
+async def _make_client(application: TelegramApplication) -> SignInClient:
+    return make_client(application)  # the library needs a running loop
 
 
-async def _disconnect(client: LoginClient) -> None:
+async def _disconnect(client: SignInClient) -> None:
     try:
         async with asyncio.timeout(5):
             await client.disconnect()
@@ -174,19 +171,6 @@ _SECONDS = 20.0
 _END_SECONDS = 5.0
 
 
-class LogoutClient(Protocol):
-    """The part of TelegramClient that signs out."""
-
-    async def connect(self) -> None: ...
-    def disconnect(self) -> Awaitable[None]: ...
-    async def log_out(self) -> bool: ...
-
-
-def make_logout_client(account: TelegramAccount) -> LogoutClient:
-    client = make_short_lived_client(account.api_id, account.api_hash, account.session.get_secret_value())
-    return cast("LogoutClient", client)
-
-
 def end_session(account: TelegramAccount) -> bool:
     """Whether Telegram ended the session. The account is removed here in any case."""
     return asyncio.run(_log_out(account))
@@ -194,7 +178,7 @@ def end_session(account: TelegramAccount) -> bool:
 
 async def _log_out(account: TelegramAccount) -> bool:
     try:
-        client = make_logout_client(account)
+        client = make_client(account, account.session.get_secret_value())
     except ValueError:
         return False  # the stored session is invalid
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sys
 from datetime import datetime
@@ -12,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
-from annabelle.cli.hub_client import CliHubClient, call_tool_once
+from annabelle.cli.hub_client import call_tool_once, get_rows
 from annabelle.cli.output import clean, print_json, print_line
 from annabelle.core.errors import AnnabelleError, CallerMistake, NotAllowed, NotFound
 from annabelle.core.home import Home
@@ -71,14 +70,8 @@ def require_agent(agent: str | None) -> None:
     """Raise NotFound for an unknown agent, since a misspelled name would hide what is stored."""
     if agent is None:
         return
-
-    async def names() -> list[str]:
-        async with CliHubClient.for_home(Home.from_environment()) as client:
-            found = cast("list[JsonObject]", (await client.get("/agents"))["agents"])
-            return [str(one["agentId"]) for one in found]
-
     try:
-        known = asyncio.run(names())
+        known = [str(one["agentId"]) for one in get_rows("/agents", "agents")]
     except NotAllowed:
         return  # only the owner may list the agents
     if agent not in known:

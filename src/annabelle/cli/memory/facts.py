@@ -20,7 +20,7 @@ from annabelle.cli.memory.client import (
 )
 from annabelle.cli.memory.client import print_answer as show_answer
 from annabelle.cli.options import Json
-from annabelle.cli.output import print_json, print_line, print_table
+from annabelle.cli.output import print_json, print_line, print_rows
 from annabelle.cli.terminal_input import edit_text
 from annabelle.core.errors import CallerMistake
 from annabelle.core.tools import JsonObject
@@ -48,28 +48,20 @@ def list_facts(
     found = call_memory_tool(
         "list_facts", category=category, limit=limit, include_retired=everything, before_id=before, agent_id=agent
     )
-    if json:
-        print_json(structured(found))
-        return
-    rows = rows_of(found, "facts")
-    if not rows:
-        narrowed = any(choice is not None for choice in (before, category, agent))
-        print_line("No facts." if narrowed else 'No facts yet. Tell Annabelle something, or: annabelle memory add "…"')
-        return
-    print_table(
-        ("FACT", "CATEGORY", "SINCE", "STATE", "WHAT"),
-        [
-            (
-                str(row["id"]),
-                str(row["category"]),
-                format_day(row["valid_from"]),
-                _describe_state(row),
-                to_one_line(row["fact"]),
-            )
-            for row in rows
-        ],
-    )
-    if structured(found).get("more"):
+    rows = [
+        (
+            str(row["id"]),
+            str(row["category"]),
+            format_day(row["valid_from"]),
+            _describe_state(row),
+            to_one_line(row["fact"]),
+        )
+        for row in rows_of(found, "facts")
+    ]
+    narrowed = any(choice is not None for choice in (before, category, agent))
+    empty = "No facts." if narrowed else 'No facts yet. Tell Annabelle something, or: annabelle memory add "…"'
+    print_rows(structured(found), ("FACT", "CATEGORY", "SINCE", "STATE", "WHAT"), rows, empty, json=json)
+    if structured(found).get("more") and not json:
         print_line(f"There are more: the same with --before {structured(found).get('next_before_id')}")
 
 
@@ -176,11 +168,8 @@ def bring_back(
 
 
 def _fetch_text(fact_id: int, agent: str | None) -> str:
-    return str(
-        cast("JsonObject", structured(call_memory_tool("explain_fact", fact_id=fact_id, agent_id=agent))["fact"])[
-            "fact"
-        ]
-    )
+    found = structured(call_memory_tool("explain_fact", fact_id=fact_id, agent_id=agent))
+    return str(cast("JsonObject", found["fact"])["fact"])
 
 
 def _describe_state(row: JsonObject) -> str:

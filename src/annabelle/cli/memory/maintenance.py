@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, cast
 
 import typer
 
-from annabelle.cli.hub_client import CliHubClient
+from annabelle.cli.hub_client import post_json
 from annabelle.cli.memory.client import (
     Agent,
     OfCategory,
@@ -21,9 +20,8 @@ from annabelle.cli.memory.client import (
     to_one_line,
 )
 from annabelle.cli.options import Json
-from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
+from annabelle.cli.output import clean, print_json, print_line, print_paragraph, print_rows, print_table
 from annabelle.cli.spinner import Spinner
-from annabelle.core.home import Home
 from annabelle.core.tools import JsonObject
 
 ASK_SECONDS = 660.0
@@ -80,24 +78,17 @@ def undo(
 def list_changes(agent: Agent = None, json: Json = False) -> None:
     """List what was tidied, newest first."""
     found = call_memory_tool("list_changes", agent_id=agent)
-    rows = rows_of(found, "changes")
-    if json:
-        print_json(structured(found))
-    elif rows:
-        print_table(
-            ("CHANGE", "MADE", "UNDONE", "WHAT"),
-            [
-                (
-                    str(row["id"]),
-                    format_moment(row["made_at"]),
-                    format_moment(row["undone_at"]) or "-",
-                    to_one_line(row["summary"]),
-                )
-                for row in rows
-            ],
+    rows = [
+        (
+            str(row["id"]),
+            format_moment(row["made_at"]),
+            format_moment(row["undone_at"]) or "-",
+            to_one_line(row["summary"]),
         )
-    else:
-        print_line("Nothing was tidied yet.")
+        for row in rows_of(found, "changes")
+    ]
+    titles = ("CHANGE", "MADE", "UNDONE", "WHAT")
+    print_rows(structured(found), titles, rows, "Nothing was tidied yet.", json=json)
 
 
 def learn(agent: Agent = None, json: Json = False) -> None:
@@ -137,27 +128,17 @@ def _print_plan(plan: JsonObject) -> None:
 
 
 def _post(path: str, body: JsonObject) -> JsonObject:
-    async def ask() -> JsonObject:
-        given = {name: value for name, value in body.items() if value is not None}
-        async with CliHubClient.for_home(Home.from_environment()) as client:
-            return await client.post(path, given, timeout=ASK_SECONDS)
-
-    return asyncio.run(ask())
+    return post_json(path, {name: value for name, value in body.items() if value is not None}, ASK_SECONDS)
 
 
 def list_backups(json: Json = False) -> None:
     """List the backups of the memory, newest first."""
     found = call_memory_tool("list_backups")
-    rows = rows_of(found, "backups")
-    if json:
-        print_json(structured(found))
-    elif rows:
-        print_table(
-            ("BACKUP", "MADE", "SIZE"),
-            [(str(row["name"]), format_moment(row["made_at"]), format_size(row["size_bytes"])) for row in rows],
-        )
-    else:
-        print_answer(found, json=False)
+    rows = [
+        (str(row["name"]), format_moment(row["made_at"]), format_size(row["size_bytes"]))
+        for row in rows_of(found, "backups")
+    ]
+    print_rows(structured(found), ("BACKUP", "MADE", "SIZE"), rows, clean(found.text), json=json)
 
 
 def restore(

@@ -19,7 +19,7 @@ from annabelle.cli.memory.client import (
     to_one_line,
 )
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_line, print_table
+from annabelle.cli.output import print_json, print_line, print_rows
 from annabelle.cli.terminal_input import edit_text
 from annabelle.core.errors import CallerMistake
 from annabelle.core.tools import JsonObject, ToolResult
@@ -74,25 +74,17 @@ def edit(agent: Agent = None, json: Json = False) -> None:
 def history(agent: Agent = None, json: Json = False) -> None:
     """List the versions of the profile, newest first."""
     found = call_memory_tool("profile_history", agent_id=agent)
-    if json:
-        print_json(structured(found))
-        return
-    rows = rows_of(found, "versions")
-    if not rows:
-        print_line("The profile was never changed.")
-        return
-    print_table(
-        ("VERSION", "WHEN", "CHANGED", "WHY"),
-        [
-            (
-                str(row["version"]),
-                format_moment(row["changed_at"]),
-                to_one_line(", ".join(str(name) for name in cast("list[object]", row["changed"])), 60),
-                to_one_line(row["reason"]),
-            )
-            for row in rows
-        ],
-    )
+    rows = [
+        (
+            str(row["version"]),
+            format_moment(row["changed_at"]),
+            to_one_line(", ".join(str(name) for name in cast("list[object]", row["changed"])), 60),
+            to_one_line(row["reason"]),
+        )
+        for row in rows_of(found, "versions")
+    ]
+    titles = ("VERSION", "WHEN", "CHANGED", "WHY")
+    print_rows(structured(found), titles, rows, "The profile was never changed.", json=json)
 
 
 @app.command()

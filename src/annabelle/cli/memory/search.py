@@ -20,7 +20,7 @@ from annabelle.cli.memory.client import (
     to_one_line,
 )
 from annabelle.cli.options import Json
-from annabelle.cli.output import print_json, print_line, print_table
+from annabelle.cli.output import print_json, print_line, print_rows, print_table
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject, ToolResult
 
@@ -64,7 +64,7 @@ def search(
                     str(row["id"]),
                     _format_score(row),
                     format_day(row["updated_at"]),
-                    _describe_source(row),
+                    _describe_source(row, "source", 30),
                     to_one_line(row["fact"]),
                 )
                 for row in facts
@@ -79,7 +79,7 @@ def search(
                     str(row["id"]),
                     _format_score(row),
                     format_day(row["said_at"]),
-                    _describe_speaker(row),
+                    _describe_source(row, "speaker", 20),
                     _describe_exchange(row),
                 )
                 for row in turns
@@ -104,15 +104,10 @@ def timeline(
     found = call_memory_tool(
         "query_timeline", date_from=begin, date_to=until, query=words, limit=limit, cursor=cursor, agent_id=agent
     )
-    if json:
-        print_json(structured(found))
-        return
-    events = rows_of(found, "events")
-    if not events:
-        print_line("Nothing happened then." if since else f"Nothing happened in the last {_DAYS} days.")
-        return
-    print_table(("WHEN", "WHAT", "", "TEXT"), [_event_row(event) for event in events])
-    if structured(found).get("next"):
+    rows = [_event_row(event) for event in rows_of(found, "events")]
+    empty = "Nothing happened then." if since else f"Nothing happened in the last {_DAYS} days."
+    print_rows(structured(found), ("WHEN", "WHAT", "", "TEXT"), rows, empty, json=json)
+    if structured(found).get("next") and not json:
         print_line(f"There is more: the same with --cursor {structured(found)['next']}")
 
 
@@ -163,14 +158,9 @@ def _format_score(row: JsonObject) -> str:
     return f"{float(str(row['score'])):.2f}"
 
 
-def _describe_source(row: JsonObject) -> str:
-    source = to_one_line(row.get("source"), 30) or "-"
+def _describe_source(row: JsonObject, name: str, most: int) -> str:
+    source = to_one_line(row.get(name), most) or "-"
     return f"{source} (untrusted)" if row.get("trust") == "untrusted" else source
-
-
-def _describe_speaker(row: JsonObject) -> str:
-    who = to_one_line(row.get("speaker"), 20) or "-"
-    return f"{who} (untrusted)" if row.get("trust") == "untrusted" else who
 
 
 def _describe_exchange(row: JsonObject) -> str:

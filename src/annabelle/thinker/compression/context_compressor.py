@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -45,9 +45,7 @@ if TYPE_CHECKING:
 
 
 _MAX_OPEN_TURNS = 64
-_TOTALS = (
-    "turns",
-    "succeeded",
+_COUNTED = (
     "cycles",
     "shortened",
     "tokens_before",
@@ -75,42 +73,17 @@ class TurnCompression:
     workspace: str = ""
     said: str = ""
     """The changes shown to the model at the last cycle."""
-    cycles: int = 0
-    shortened_cycles: int = 0
-    tokens_before: int = 0
-    tokens_after: int = 0
-    overhead: int = 0
-    calls: int = 0
+    counts: Counter[str] = field(default_factory=Counter[str])
+    """The metrics of `_COUNTED`."""
     milliseconds: float = 0.0
-    recoveries: int = 0
-    losses: int = 0
 
-    def add_cycle(
-        self, before: int, after: int, overhead: int, milliseconds: float, *, called: bool, failed: bool
-    ) -> None:
-        self.cycles += 1
-        self.shortened_cycles += after < before
-        self.tokens_before += before
-        self.tokens_after += after
-        self.overhead += overhead
+    def add_cycle(self, cycle: dict[str, int], milliseconds: float, *, failed: bool) -> None:
+        shortened = cycle["tokens_after"] < cycle["tokens_before"]
+        self.counts.update({**cycle, "cycles": 1, "shortened": int(shortened), "recoveries": int(failed)})
         self.milliseconds += milliseconds
-        self.calls += called
-        self.recoveries += failed
 
     def summary(self, *, success: bool) -> JsonObject:
-        return {
-            "success": success,
-            "cycles": self.cycles,
-            "shortened": self.shortened_cycles,
-            "tokens_before": self.tokens_before,
-            "tokens_after": self.tokens_after,
-            "ratio": compression_ratio(self.tokens_before, self.tokens_after),
-            "overhead_tokens": self.overhead,
-            "calls": self.calls,
-            "thinking_ms": round(self.milliseconds, 1),
-            "recoveries": self.recoveries,
-            "context_losses": self.losses,
-        }
+        return {"success": success, **_with_ratio(self.counts), "thinking_ms": round(self.milliseconds, 1)}
 
 
 class CompressionTurns:
@@ -118,7 +91,7 @@ class CompressionTurns:
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, TurnCompression] = OrderedDict()
-        self._totals: dict[str, int] = dict.fromkeys(_TOTALS, 0)
+        self._totals: Counter[str] = Counter(turns=0, succeeded=0)
 
     def get(self, message_id: str, goal: ModelRequest) -> TurnCompression:
         """The state of a turn; a fresh one if the turn was restarted, as after a crash."""
@@ -134,17 +107,16 @@ class CompressionTurns:
         turn = self._open.pop(message_id, None)
         if turn is None:
             return {}
-        summary = turn.summary(success=success)
-        self._totals["turns"] += 1
-        self._totals["succeeded"] += success
-        for name, value in summary.items():
-            if name in self._totals and isinstance(value, int):
-                self._totals[name] += value
-        return summary
+        self._totals.update({**turn.counts, "turns": 1, "succeeded": int(success)})
+        return turn.summary(success=success)
 
     def status(self) -> JsonObject:
-        totals = self._totals
-        return {**totals, "ratio": compression_ratio(totals["tokens_before"], totals["tokens_after"])}
+        return {**self._totals, **_with_ratio(self._totals)}
+
+
+def _with_ratio(counts: Counter[str]) -> JsonObject:
+    ratio = compression_ratio(counts["tokens_before"], counts["tokens_after"])
+    return {**{name: counts[name] for name in _COUNTED}, "ratio": ratio}
 
 
 def compression_ratio(before: int, after: int) -> float:
@@ -192,10 +164,11 @@ class ContextCompressor:
         turn = self._turns.get(ask.brief.message_id, ask.goal)
         count = partial(self.counter.count, model=ask.model)
         before = count(ask.messages)
-        since = ask.messages[turn.seen :] if turn.cycles else ()
+        since = ask.messages[turn.seen :] if turn.counts["cycles"] else ()
         if turn.sent is not None:
             elsewhere = f"{turn.workspace}\n{turn.said}"
-            turn.losses += count_context_losses(ask.messages[: turn.seen], turn.sent, since, elsewhere)
+            losses = count_context_losses(ask.messages[: turn.seen], turn.sent, since, elsewhere)
+            turn.counts["context_losses"] += losses
         long = before > self._settings.threshold_tokens
         made = (
             await self._compress_messages(turn, ask)
@@ -212,15 +185,27 @@ class ContextCompressor:
         # An uncompressed conversation already shows what changed.
         told = describe_changes(since if long else (), turn.workspace, ask.workspace)
         after = count(made.messages) if long else before
-        overhead = noted.tokens + self.counter.count_text(told, ask.model)
+        cycle = {
+            "tokens_before": before,
+            "tokens_after": after,
+            "overhead_tokens": noted.tokens + self.counter.count_text(told, ask.model),
+            "calls": int(noted.asked),
+        }
         milliseconds = (time.perf_counter() - began) * 1000
         turn.seen, turn.sent, turn.workspace, turn.said = (
             len(ask.messages), made.messages if long else None, ask.workspace, told,
         )  # fmt: skip
-        turn.add_cycle(before, after, overhead, milliseconds, called=noted.asked, failed=noted.failed)
-        return _make_result(
-            ask, made, noted, told, self._make_metrics(ask, made, before, after, overhead, milliseconds, noted)
-        )
+        turn.add_cycle(cycle, milliseconds, failed=noted.failed)
+        metrics: JsonObject = {
+            "message_id": ask.brief.message_id,
+            "step": ask.step,
+            "strategy": made.strategy,
+            **cycle,
+            "ratio": compression_ratio(before, after),
+            "fresh": made.fresh,
+            "duration_ms": round(milliseconds, 1),
+        }
+        return _make_result(ask, made, noted, told, metrics)
 
     def learn(self, request: ModelAsk, model: str, usage: TokenUsage) -> None:
         """Correct the token estimate by the provider's usage (CMP-05)."""
@@ -250,7 +235,7 @@ class ContextCompressor:
                 messages = await asyncio.to_thread(strategy.compress, ask.messages, ask.goal, budget, gauge)
             except Exception:  # noqa: BLE001  the edge of what a turn can do without: it goes on with what it has
                 _log.exception("the strategy %s failed", name)
-                turn.recoveries += 1
+                turn.counts["recoveries"] += 1
             else:
                 note = self._history_note(count(ask.messages), count(messages), name)
                 return _CompressedMessages(_insert_before_goal(messages, ask.goal, note), name, fresh=True)
@@ -278,29 +263,6 @@ class ContextCompressor:
         if not self._settings.note_in_history:
             return ""
         return f"[Thinking] The conversation was shortened from {before} to {after} tokens ({strategy})."
-
-    def _make_metrics(
-        self,
-        ask: CompressionRequest,
-        made: _CompressedMessages,
-        before: int,
-        after: int,
-        overhead: int,
-        ms: float,
-        noted: NotesOutcome,
-    ) -> JsonObject:
-        return {
-            "message_id": ask.brief.message_id,
-            "step": ask.step,
-            "strategy": made.strategy,
-            "tokens_before": before,
-            "tokens_after": after,
-            "ratio": compression_ratio(before, after),
-            "overhead_tokens": overhead,
-            "calls": int(noted.asked),
-            "fresh": made.fresh,
-            "duration_ms": round(ms, 1),
-        }
 
 
 def insert_notes(messages: Sequence[ModelMessage], goal: ModelRequest, notes: str) -> list[ModelMessage]:

@@ -51,6 +51,10 @@ def tool_results(messages: Sequence[ModelMessage]) -> list[ToolReturnPart]:
     return [part for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]
 
 
+def response_text(response: ModelResponse) -> str:
+    return "".join(part.content for part in response.parts if isinstance(part, TextPart)).strip()
+
+
 def user_prompt_text(part: UserPromptPart) -> str:
     if isinstance(part.content, str):
         return part.content

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
@@ -16,13 +16,13 @@ from annabelle.core.contract import TokenUsage, TurnBrief
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.ids import new_id
 from annabelle.core.tools import JsonObject
-from annabelle.llm.types import Completed, ModelEvent
+from annabelle.llm.types import Completed
 from annabelle.llm.types import ModelRequest as ModelAsk
 from annabelle.thinker.compression.message_text import render_messages
 from annabelle.thinker.costs import CostMeter
 from annabelle.thinker.engine import WorkflowEngine
 from annabelle.thinker.prompt.escape import escape_text, make_element
-from annabelle.thinker.summary_model import ask_once
+from annabelle.thinker.summary_model import ThinkerModel, ask_once
 
 _INSTRUCTION: Final = """\
 A conversation between a user and an assistant with tools became too long. Note what the assistant must still know of \
@@ -67,16 +67,10 @@ class NotesOutcome:
     tokens: int = 0
 
 
-class _NotesModel(Protocol):
-    """What the note taker needs of the model service."""
-
-    def request(self, request: ModelAsk) -> AsyncGenerator[ModelEvent]: ...
-
-
 class NoteTaker:
     """Asks in a durable step, so that a replay of the turn costs no second call."""
 
-    def __init__(self, engine: WorkflowEngine, model: _NotesModel, costs: CostMeter, seconds: float) -> None:
+    def __init__(self, engine: WorkflowEngine, model: ThinkerModel, costs: CostMeter, seconds: float) -> None:
         self._engine, self._model, self._costs, self._seconds = engine, model, costs, seconds
 
     async def take_notes(

@@ -1,6 +1,4 @@
-"""What the loop asks of the thinking phase, which compresses the context of a request (CMP-02), and of the workspace
-(CMP-01).
-"""
+"""What the loop asks of the thinking phase, which compresses the context of a request (CMP-02)."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from typing import Protocol
 from pydantic_ai.messages import ModelMessage, ModelRequest
 
 from annabelle.core.contract import TokenUsage, TurnBrief
-from annabelle.core.tools import JsonObject, ToolResult
+from annabelle.core.tools import JsonObject
 from annabelle.llm.types import ModelRequest as ModelAsk
 
 
@@ -61,16 +59,4 @@ class Compressor(Protocol):
 
     def status(self) -> JsonObject:
         """The totals of this process."""
-        ...
-
-
-class WorkspaceView(Protocol):
-    """What the agent is working on: rendered again for each request, never part of the history (CMP-01)."""
-
-    async def render(self) -> str: ...
-
-    def open_tasks(self) -> tuple[str, ...]: ...
-
-    def observe(self, tool: str, result: ToolResult) -> None:
-        """Note the result of a tool call."""
         ...

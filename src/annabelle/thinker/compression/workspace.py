@@ -8,7 +8,7 @@ import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Final, Protocol
+from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -16,6 +16,7 @@ from annabelle.core.contract import ThinkingSettings, ToolCall, TurnBrief
 from annabelle.core.errors import AnnabelleError, InvalidArguments, StorageTrouble, first_problem
 from annabelle.core.home import write_atomically
 from annabelle.core.tools import JsonObject, ToolAnnotations, ToolResult, ToolSpec
+from annabelle.thinker.hub_client import HubTools
 from annabelle.thinker.prompt.token_budget import count_tokens, truncate_to_tokens
 from annabelle.thinker.selection.selection import LOCAL_SERVER
 
@@ -89,7 +90,7 @@ ReadFile = Callable[[str], Awaitable[ToolResult]]
 
 
 class ThreadWorkspace:
-    """The workspace of one thread, in one turn."""
+    """The workspace of one thread, in one turn: rendered again for each request, never part of the history."""
 
     def __init__(self, path: Path, state: WorkspaceState, read_file: ReadFile) -> None:
         self._path, self.state, self._read_file = path, state, read_file
@@ -179,14 +180,10 @@ READ_FILE: Final = "filer_read_file"
 _THREAD_ID: Final = re.compile(r"[\w-]{1,120}")
 
 
-class _ToolCaller(Protocol):
-    async def call(self, call: ToolCall, user_id: str) -> ToolResult: ...
-
-
 class Workspaces:
     """The workspaces of one agent, in its folder."""
 
-    def __init__(self, folder: Path, settings: ThinkingSettings, hub: _ToolCaller) -> None:
+    def __init__(self, folder: Path, settings: ThinkingSettings, hub: HubTools) -> None:
         self._folder, self._settings, self._hub = folder / FOLDER, settings, hub
 
     async def open(self, brief: TurnBrief) -> ThreadWorkspace | None:

@@ -19,10 +19,10 @@ from annabelle.core.trace import use_trace
 from annabelle.durable.steps import ERROR, failure_outcome, success_outcome, unwrap_outcome
 from annabelle.llm.types import ModelRequest
 from annabelle.thinker import failpoints
+from annabelle.thinker.compression.message_text import response_text
 from annabelle.thinker.engine import EXTRACT_WORKFLOW, TIDY_WORKFLOW, WorkflowEngine
 from annabelle.thinker.learning import prompts
 from annabelle.thinker.learning.model_answers import parse_actions, parse_facts
-from annabelle.thinker.loop.call import response_text
 from annabelle.thinker.loop.deps import ThinkerDeps
 from annabelle.thinker.summary_model import ask_once, is_too_small
 

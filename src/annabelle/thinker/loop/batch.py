@@ -41,6 +41,10 @@ _OUTCOME_UNKNOWN = (
     "OUTCOME UNKNOWN: the call may or may not have taken effect. Do not repeat it. Tell the user what may have "
     "happened and how to check."
 )
+_NOT_MADE = "NOT DONE: the turn ended before this call."
+_WAITS = "WAITS: not done yet. The user was asked first, and it is done if they say yes."
+_TOO_MANY = "NOT DONE, too many at once: make this call again in the next step if it is needed."
+_INTERRUPTED = f"{_OUTCOME_UNKNOWN} (The turn was stopped while it ran.)"
 
 
 def is_outcome_unknown(result: ToolResult) -> bool:
@@ -68,27 +72,8 @@ def format_for_model(call: PlannedCall, result: ToolResult) -> ToolReturnPart:
     )
 
 
-def not_made_result(call: PlannedCall) -> ToolReturnPart:
-    """Answers a call that was not made: every call needs a result."""
-    return _without_result(call, "NOT DONE: the turn ended before this call.")
-
-
-def waiting_result(call: PlannedCall) -> ToolReturnPart:
-    """Answers, in the session, a call that waits for the person or follows one that does."""
-    return _without_result(call, "WAITS: not done yet. The user was asked first, and it is done if they say yes.")
-
-
-def too_many_result(call: PlannedCall) -> ToolReturnPart:
-    """Answers a call beyond the maximum of one step."""
-    return _without_result(call, "NOT DONE, too many at once: make this call again in the next step if it is needed.")
-
-
-def interrupted_result(call: PlannedCall) -> ToolReturnPart:
-    """Answers a call that was running when the turn was stopped."""
-    return _without_result(call, f"{_OUTCOME_UNKNOWN} (The turn was stopped while it ran.)")
-
-
-def _without_result(call: PlannedCall, text: str) -> ToolReturnPart:
+def _answer_without_result(call: PlannedCall, text: str) -> ToolReturnPart:
+    """Answers a call that has no result of its own: every call needs one."""
     return ToolReturnPart(tool_name=call.name, content=text, tool_call_id=call.model_id, outcome="interrupted")
 
 
@@ -160,7 +145,7 @@ class ToolBatch:
             raise
         if made.questions:
             return self._park(calls, made)
-        made.parts += [too_many_result(call) for call in allowed[turn_progress.MAX_PARALLEL_CALLS :]]
+        made.parts += [_answer_without_result(call, _TOO_MANY) for call in allowed[turn_progress.MAX_PARALLEL_CALLS :]]
         self._append_results(made.parts + [self._placeholder_result(call) for call in made.missing(calls)])
         if ended is not None:
             return ended
@@ -173,7 +158,7 @@ class ToolBatch:
         """End the turn with the question. Calls without a result are made after the person has answered."""
         left = UnansweredCalls(made.missing(calls), made.questions, made.parts)
         parked = park_turn(self._scope.brief, self._progress, left, self.selection.names())
-        self._append_results(made.parts + [waiting_result(call) for call in left.calls])
+        self._append_results(made.parts + [_answer_without_result(call, _WAITS) for call in left.calls])
         return LoopOutcome(left.text, parked=parked)
 
     def _append_results(self, parts: list[ToolReturnPart]) -> None:
@@ -279,9 +264,9 @@ class ToolBatch:
     def _placeholder_result(self, call: PlannedCall) -> ToolReturnPart:
         """Answers a call without a result. One that was started may have taken effect."""
         if call.call_id not in self._started:
-            return not_made_result(call)
+            return _answer_without_result(call, _NOT_MADE)
         self._progress.unknown_outcomes.append(call.call_id)
-        return interrupted_result(call)
+        return _answer_without_result(call, _INTERRUPTED)
 
     def _end_if_sent(self, call: PlannedCall, result: ToolResult) -> LoopOutcome | None:
         """A conversational agent that has sent its answer is done (LOOP-06)."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.messages import ModelResponse, ToolCallPart
 
 from annabelle.core.contract import ToolCall, TurnBrief
 from annabelle.core.errors import ErrorBody, HubUnreachable
@@ -86,10 +86,6 @@ def unknown_tool_error(name: str, selection: ToolSelection) -> ErrorBody:
     close = difflib.get_close_matches(name, selection.names(), n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(close)}?" if close else "Use only the tools you were given."
     return ErrorBody(code="unknown_tool", message=f"There is no tool named {name}.", hint=hint)
-
-
-def response_text(response: ModelResponse) -> str:
-    return "".join(part.content for part in response.parts if isinstance(part, TextPart)).strip()
 
 
 @dataclass(frozen=True, slots=True)

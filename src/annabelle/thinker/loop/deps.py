@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from annabelle.core.contract import AgentProfile, ToolCall, ToolList, TurnBrief, TurnLimits
+from annabelle.core.contract import AgentProfile, TurnBrief, TurnLimits
 from annabelle.core.settings import Settings
-from annabelle.core.tools import ToolResult
 from annabelle.core.trace import TraceFile
-from annabelle.llm.types import ModelChoice, ModelEvent, ModelRequest, Purpose
 from annabelle.skills.playbook import Playbooks
-from annabelle.thinker.compression.port import Compressor, WorkspaceView
-from annabelle.thinker.compression.workspace import Workspaces
+from annabelle.thinker.compression.port import Compressor
+from annabelle.thinker.compression.workspace import ThreadWorkspace, Workspaces
 from annabelle.thinker.costs import CostMeter
 from annabelle.thinker.engine import WorkflowEngine
+from annabelle.thinker.hub_client import HubTools
 from annabelle.thinker.live_turn import LiveTurn
 from annabelle.thinker.prompt.memory_recall import MemoryRecall
-from annabelle.thinker.prompt.prompt import PromptBuilder, TurnPrompt
+from annabelle.thinker.prompt.prompt import LayeredPromptBuilder, TurnPrompt
 from annabelle.thinker.selection.selection import LocalTool, ToolSelection, ToolSelector
-from annabelle.thinker.session.session_store import Sessions
-
-
-class ThinkerModel(Protocol):
-    """What the thinker needs of the model service."""
-
-    async def choose(self, purpose: Purpose = "chat") -> ModelChoice: ...
-
-    def request(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]: ...
-
-
-class HubTools(Protocol):
-    """What the loop needs of the hub."""
-
-    def expect_tools(self, version: str | None) -> None: ...
-
-    async def tools(self) -> ToolList: ...
-
-    async def call(self, call: ToolCall, user_id: str) -> ToolResult: ...
+from annabelle.thinker.session.conversations import Conversations
+from annabelle.thinker.summary_model import ThinkerModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +32,8 @@ class ThinkerDeps:
     engine: WorkflowEngine
     model: ThinkerModel
     hub: HubTools
-    sessions: Sessions
-    prompt_builder: PromptBuilder
+    sessions: Conversations
+    prompt_builder: LayeredPromptBuilder
     memory_recall: MemoryRecall
     selector: ToolSelector
     playbooks: Playbooks
@@ -70,4 +51,4 @@ class TurnScope:
     prompt: TurnPrompt
     selection: ToolSelection
     local_tools: Mapping[str, LocalTool] = field(default_factory=dict[str, LocalTool])
-    workspace: WorkspaceView | None = None
+    workspace: ThreadWorkspace | None = None

@@ -22,9 +22,9 @@ from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.llm.types import Completed, FallbackUsed, ModelRequest, TextDelta, ThinkDelta
 from annabelle.thinker import failpoints
+from annabelle.thinker.compression.message_text import response_text
 from annabelle.thinker.engine import CANCEL_TOPIC, StepFunction, WorkflowEngine
 from annabelle.thinker.live_turn import DeltaBuffer, LiveTurn
-from annabelle.thinker.loop.call import response_text
 from annabelle.thinker.loop.deps import ThinkerDeps, TurnScope
 from annabelle.thinker.loop.response_review import ResponseReview
 

@@ -19,10 +19,9 @@ from pydantic_ai.messages import (
 
 from annabelle.core.ids import new_id
 from annabelle.core.tools import JsonObject
-from annabelle.thinker.compression.message_text import result_text
+from annabelle.thinker.compression.message_text import response_text, result_text
 from annabelle.thinker.loop import claims
 from annabelle.thinker.loop.action_log import tools_used_earlier
-from annabelle.thinker.loop.call import response_text
 from annabelle.thinker.loop.claims import Claim
 from annabelle.thinker.loop.deps import ThinkerDeps, TurnScope
 from annabelle.thinker.loop.leaked_calls import NOTHING_LEFT, recover_calls

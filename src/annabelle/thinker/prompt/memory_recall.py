@@ -12,13 +12,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Literal, Protocol, cast
+from typing import Final, Literal, cast
 
-from annabelle.core.contract import ToolCall, ToolList, TurnBrief
+from annabelle.core.contract import ToolCall, TurnBrief
 from annabelle.core.errors import AnnabelleError, NotAllowed
-from annabelle.core.tools import JsonObject, ToolResult
+from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Trust
 from annabelle.policy.intent.own_words import own_words
+from annabelle.thinker.hub_client import HubTools
 from annabelle.thinker.prompt.escape import USER_PROFILE, escape_text, make_element
 from annabelle.thinker.prompt.token_budget import (
     PROFILE_TOKENS,
@@ -207,14 +208,6 @@ _TOO_SLOW: Final = "too slow"
 _WORD = re.compile(r"\w")
 
 
-class RecallHub(Protocol):
-    """What memory recall needs of the hub."""
-
-    async def tools(self) -> ToolList: ...
-
-    async def call(self, call: ToolCall, user_id: str) -> ToolResult: ...
-
-
 @dataclass(frozen=True, slots=True)
 class RecalledContext:
     """What memory returned; `trouble` tells the trace what failed."""
@@ -229,7 +222,7 @@ class RecalledContext:
 class MemoryRecall:
     """One per thinker. Its calls have no call id, because they only read."""
 
-    def __init__(self, hub: RecallHub, seconds: float = _SECONDS, first_seconds: float = _FIRST_SECONDS) -> None:
+    def __init__(self, hub: HubTools, seconds: float = _SECONDS, first_seconds: float = _FIRST_SECONDS) -> None:
         self._hub, self._seconds = hub, seconds
         self._timeout = first_seconds
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
-from typing import Final, Protocol
+from typing import Final
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 
@@ -254,14 +254,6 @@ class TurnPrompt:
         return [self.static, *(opening if message is self.user else message for message in conversation)]
 
 
-class PromptBuilder(Protocol):
-    async def build(self, context: TurnContext) -> TurnPrompt: ...
-
-    def persona_source(self) -> str:
-        """Where the persona of the latest turn was found."""
-        ...
-
-
 class LayeredPromptBuilder:
     """Without `relevance` the history consists of the latest exchanges."""
 
@@ -322,6 +314,7 @@ class LayeredPromptBuilder:
         )
 
     def persona_source(self) -> str:
+        """Where the persona of the latest turn was found."""
         return self._persona.last_source or self._persona.resolve({}).source
 
     async def _score_older_turns(self, context: TurnContext) -> Mapping[str, float] | None:

@@ -41,9 +41,11 @@ class Conversations:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
+        """Start archiving idle conversations."""
         self._start_background(self._scan_forever())
 
     async def load(self, brief: TurnBrief) -> SessionView:
+        """The session for a new turn, without a record of this turn."""
         session = await self._archivist.archive_before_turn(brief.thread_id, brief.message_id)
         turns = [turn for turn in session.turns if turn.message_id != brief.message_id]
         compaction = session.compaction.summary if session.compaction is not None else ""
@@ -66,13 +68,16 @@ class Conversations:
         return list((await self._store.session(thread_id)).turns)
 
     async def append(self, thread_id: str, record: SessionTurn) -> None:
+        """Add a turn. A repeated message id changes nothing, so a replay is harmless."""
         self._archivist.touch(thread_id)
         await self._store.append(thread_id, record)
 
     def answered(self, thread_id: str) -> None:
+        """Called after the answer: compact a long session in the background."""
         self._start_background(self._compact_if_due(thread_id))
 
     async def clear(self, thread_id: str) -> None:
+        """Archive the conversation and start with an empty history."""
         await self._archivist.archive(thread_id, "manual", timeout=WAITED_FOR_SECONDS)
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What turns need of their sessions, what sessions need of a store, and the records every store writes when a
+"""A conversation as a turn needs it, what sessions need of a store, and the records every store writes when a
 conversation ends.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from annabelle.core.contract import TokenUsage, TurnBrief
+from annabelle.core.contract import TokenUsage
 from annabelle.core.tools import JsonObject
 from annabelle.thinker.selection.selection import LocalTool
 from annabelle.thinker.session.records import (
@@ -41,36 +41,6 @@ class SessionView:
         """Tools of the last turns, the newest first (SEL-05)."""
         recent = [tool for turn in reversed(self.turns[-turns:] if turns else ()) for tool in reversed(turn.tools)]
         return tuple(dict.fromkeys(recent))
-
-
-class Sessions(Protocol):
-    """The sessions of one agent, one per thread."""
-
-    async def open(self) -> None:
-        """Start archiving idle conversations."""
-        ...
-
-    async def load(self, brief: TurnBrief) -> SessionView:
-        """The session for a new turn, without a record of this turn."""
-        ...
-
-    async def turns(self, thread_id: str) -> list[SessionTurn]:
-        """The latest turns of the conversation, oldest first."""
-        ...
-
-    async def append(self, thread_id: str, record: SessionTurn) -> None:
-        """Add a turn. A repeated message id changes nothing, so a replay is harmless."""
-        ...
-
-    def answered(self, thread_id: str) -> None:
-        """Called after the answer: compact a long session in the background."""
-        ...
-
-    async def clear(self, thread_id: str) -> None:
-        """Archive the conversation and start with an empty history."""
-        ...
-
-    async def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,12 @@ from annabelle.core.errors import ProviderFailed
 from annabelle.core.ids import new_id
 from annabelle.core.secrets.redactor import Redactor
 from annabelle.llm.types import ModelRequest
+from annabelle.thinker.compression.message_text import response_text
 from annabelle.thinker.costs import CostMeter
-from annabelle.thinker.loop.call import response_text
-from annabelle.thinker.loop.deps import ThinkerModel
 from annabelle.thinker.prompt.token_budget import truncate_to_tokens
 from annabelle.thinker.session import summary_prompts
 from annabelle.thinker.session.records import SessionTurn
-from annabelle.thinker.summary_model import ask_once, is_too_small
+from annabelle.thinker.summary_model import ThinkerModel, ask_once, is_too_small
 
 # More than a summary may have: some models reason first.
 _MOST_OUTPUT_TOKENS: Final = 1_000
