@@ -59,6 +59,12 @@ class ServerAccess:
         )
 
 
+def password_refused() -> Unavailable:
+    return Unavailable(
+        "The mail server does not accept the user name or the password.", hint="Run: annabelle connect mail"
+    )
+
+
 def certificate_refused(server: str, error: ssl.SSLCertVerificationError) -> Unavailable:
     sentence, hint = describe_certificate_error(server, error)
     return Unavailable(sentence, hint=hint)

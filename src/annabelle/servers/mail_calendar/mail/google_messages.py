@@ -7,6 +7,8 @@ import binascii
 import html
 from datetime import UTC, datetime
 
+from pydantic.alias_generators import to_camel
+
 from annabelle.core.tools import JsonObject
 from annabelle.servers.kit.json_access import get_object, get_objects, get_strings, get_text
 from annabelle.servers.mail_calendar.mail.headers import decode_header_text, read_headers
@@ -16,6 +18,7 @@ from annabelle.servers.mail_calendar.mail.mailbox import (
     MailDraft,
     MailFilter,
     MailHeaders,
+    MailLabel,
     MessageSummary,
 )
 from annabelle.servers.mail_calendar.mail.message_parser import MailPart, is_file
@@ -36,15 +39,11 @@ def parse_summary(message: JsonObject) -> MessageSummary:
     return MessageSummary(
         id=get_text(message, "id"),
         thread_id=get_text(message, "threadId"),
-        sender=headers.sender,
-        to=headers.to,
-        subject=headers.subject,
+        headers=headers,
         date=headers.date or _parse_time(get_text(message, "internalDate")),
         snippet=decode_header_text(html.unescape(get_text(message, "snippet"))),
         labels=get_strings(message, "labelIds"),
         has_attachments=any(is_file(part) for part in parse_part(get_object(message, "payload")).walk()),
-        cc=headers.cc,
-        reply_to=headers.reply_to,
     )
 
 
@@ -76,9 +75,12 @@ def attachment_key(payload: JsonObject, part_id: str) -> str:
 
 
 def parse_draft(draft: JsonObject) -> MailDraft:
-    message = get_object(draft, "message")
-    line = parse_summary(message)
-    return MailDraft(get_text(draft, "id"), line.id or None, line.to, line.subject, line.snippet, line.date)
+    return MailDraft.from_summary(get_text(draft, "id"), parse_summary(get_object(draft, "message")))
+
+
+def parse_label(found: JsonObject) -> MailLabel:
+    kind = "user" if get_text(found, "type") == "user" else "system"
+    return MailLabel(id=get_text(found, "id"), name=get_text(found, "name"), kind=kind)
 
 
 def parse_filter(found: JsonObject) -> MailFilter:
@@ -105,23 +107,13 @@ def parse_filter(found: JsonObject) -> MailFilter:
 
 
 def format_filter(criteria: FilterCriteria, action: FilterAction) -> JsonObject:
-    asked: JsonObject = {
-        "from": criteria.sender,
-        "to": criteria.to,
-        "subject": criteria.subject,
-        "query": criteria.query,
-        "hasAttachment": criteria.has_attachment,
-        "size": criteria.size,
-        "sizeComparison": criteria.size_comparison or ("larger" if criteria.size is not None else None),
-    }
-    done: JsonObject = {
-        "addLabelIds": list(action.add_label_ids) or None,
-        "removeLabelIds": list(action.remove_label_ids) or None,
-        "forward": action.forward,
-    }
+    """Google names the fields as we do, in camel case."""
+    fields = criteria.to_fields()
+    if criteria.size is not None:
+        fields.setdefault("size_comparison", "larger")
     return {
-        "criteria": {name: value for name, value in asked.items() if value is not None},
-        "action": {name: value for name, value in done.items() if value is not None},
+        "criteria": {to_camel(name): value for name, value in fields.items()},
+        "action": {to_camel(name): value for name, value in action.to_fields().items()},
     }
 
 

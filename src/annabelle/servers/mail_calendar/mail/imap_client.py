@@ -1,4 +1,4 @@
-"""Typed interface to the used part of the IMAP library. Imported on first use."""
+"""Typed interface to the used part of the IMAP library."""
 
 from __future__ import annotations
 

@@ -8,30 +8,23 @@ import logging
 import ssl
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from annabelle.core.connections import MailAccount
 from annabelle.core.errors import AnnabelleError, Unavailable
-from annabelle.servers.kit import StopSign, deferred_module, in_thread
-from annabelle.servers.mail_calendar.config import ServerAccess, SignedIn, certificate_refused
-
-if TYPE_CHECKING:
-    from annabelle.servers.mail_calendar.mail import imap_client
-    from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
-else:
-    imap_client = deferred_module("annabelle.servers.mail_calendar.mail.imap_client")
-
+from annabelle.servers.kit import StopSign, in_thread
+from annabelle.servers.mail_calendar.config import ServerAccess, SignedIn, certificate_refused, password_refused
+from annabelle.servers.mail_calendar.mail import imap_client
+from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
-WRONG_PASSWORD = "The mail server does not accept the user name or the password."  # noqa: S105  a sentence
-CONNECT_AGAIN = "Run: annabelle connect mail"
 _IDLE_SECONDS = 20.0
 """After this many idle seconds, a connection is checked before use."""
 _WAIT_SECONDS = 100.0
 
-ImapWork = Callable[["ImapClient", StopSign], T]
+ImapWork = Callable[[ImapClient, StopSign], T]
 
 
 class ImapConnection:
@@ -125,7 +118,7 @@ class ImapConnection:
                 if _is_broken(error) or "[UNAVAILABLE]" in str(error):
                     raise OSError("no sign-in for now") from error
                 self.rejected = True
-                raise Unavailable(WRONG_PASSWORD, hint=CONNECT_AGAIN) from error
+                raise password_refused() from error
             except BaseException:
                 _log_out(client)
                 raise

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from email import message_from_bytes
 from email.message import EmailMessage, Message
 from email.policy import SMTP, compat32
-from typing import TYPE_CHECKING
 
 import anyio
 
@@ -27,12 +26,14 @@ from annabelle.core.errors import (
     Unavailable,
 )
 from annabelle.servers.kit import StopSign, in_thread
-from annabelle.servers.mail_calendar.config import ServerAccess, SignedIn, certificate_refused
+from annabelle.servers.mail_calendar.config import ServerAccess, SignedIn, certificate_refused, password_refused
 from annabelle.servers.mail_calendar.mail.headers import check_address, find_message_ids, parse_addresses
-from annabelle.servers.mail_calendar.mail.imap_connection import CONNECT_AGAIN, WRONG_PASSWORD, ImapConnection
+from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
+from annabelle.servers.mail_calendar.mail.imap_connection import ImapConnection
 from annabelle.servers.mail_calendar.mail.imap_folders import DRAFT, SENT, ImapFolders
 from annabelle.servers.mail_calendar.mail.imap_messages import (
     ImapMessageId,
+    build_summary,
     delete_messages,
     find_by_header_id,
     get_validity,
@@ -40,15 +41,11 @@ from annabelle.servers.mail_calendar.mail.imap_messages import (
     load_raw,
     load_summaries,
     make_draft_id,
-    make_snippet,
     parse_draft_id,
 )
 from annabelle.servers.mail_calendar.mail.mailbox import MailDraft, SendOutcome
-from annabelle.servers.mail_calendar.mail.message_parser import extract_body, parse_mail, raw_header
+from annabelle.servers.mail_calendar.mail.message_parser import parse_mail, raw_header
 from annabelle.servers.mail_calendar.mail.outgoing_mail import to_bytes_without_bcc
-
-if TYPE_CHECKING:
-    from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
 
 
 def list_drafts(client: ImapClient, count: int) -> list[MailDraft]:
@@ -58,13 +55,8 @@ def list_drafts(client: ImapClient, count: int) -> list[MailDraft]:
     validity = get_validity(client.select_folder(folder.name, readonly=True))
     uids = sorted(client.search([b"UNDELETED"]), reverse=True)[:count]
     return [
-        MailDraft(
-            id=make_draft_id(load_header_id(client, uid), ImapMessageId(folder.name, validity, uid)),
-            message_id=line.id,
-            to=line.to,
-            subject=line.subject,
-            snippet=line.snippet,
-            date=line.date,
+        MailDraft.from_summary(
+            make_draft_id(load_header_id(client, uid), ImapMessageId(folder.name, validity, uid)), line
         )
         for uid, line in load_summaries(client, folder, validity, uids).items()
     ]
@@ -82,15 +74,8 @@ def save_draft(client: ImapClient, message_id: str, data: bytes) -> MailDraft:
     if former:
         delete_messages(client, former)
     place = ImapMessageId(folder.name, validity, max(now, default=0))
-    parsed = parse_mail(data)
-    return MailDraft(
-        id=make_draft_id(message_id, place),
-        message_id=place.encode(),
-        to=parsed.headers.to,
-        subject=parsed.headers.subject,
-        snippet=make_snippet(extract_body(parsed.root).text),
-        date=parsed.headers.date,
-    )
+    summary = build_summary(place, folder.label, {}, parse_mail(data))
+    return MailDraft.from_summary(make_draft_id(message_id, place), summary)
 
 
 def find_draft(client: ImapClient, given: str) -> ImapMessageId:
@@ -149,7 +134,7 @@ async def deliver_mail(
         try:
             server = _connect(account, access)
         except smtplib.SMTPAuthenticationError as error:
-            raise Unavailable(WRONG_PASSWORD, hint=CONNECT_AGAIN) from error
+            raise password_refused() from error
         except ssl.SSLCertVerificationError as error:
             raise certificate_refused(named, error) from error
         except TimeoutError as error:
@@ -278,14 +263,14 @@ class ImapOutbox:
             try:
                 await self._connection.run(lambda client, stop: remove_draft(client, draft_id))
             except AnnabelleError:
-                return SendOutcome(sent.id, sent.thread_id, sent.already, "It was sent, but the draft is still there.")
+                return sent.model_copy(update={"notice": "It was sent, but the draft is still there."})
             return sent
 
     async def _send(self, message_id: str, recipients: list[str], data: bytes) -> SendOutcome:
         """Send under the lock, so that two tries with the same Message-ID send one mail."""
         before = await self._connection.run(lambda client, stop: _find_in_sent(client, message_id))
         if before is not None:
-            return SendOutcome(before.encode(), already=True)
+            return SendOutcome(id=before.encode(), already_sent=True)
         receipt = SmtpReceipt()
         try:
             await deliver_mail(self._account, list(dict.fromkeys(recipients)), data, receipt, self._access)
@@ -298,8 +283,8 @@ class ImapOutbox:
         try:
             kept = await self._keep_copy(message_id, data)
         except AnnabelleError:
-            return SendOutcome(None, notice=" ".join(filter(None, ["It was sent, but no copy could be kept.", notice])))
-        return SendOutcome(kept.encode() if kept is not None else None, notice=notice)
+            return SendOutcome(notice=" ".join(filter(None, ["It was sent, but no copy could be kept.", notice])))
+        return SendOutcome(id=kept.encode() if kept is not None else None, notice=notice)
 
     async def _keep_copy(self, message_id: str, data: bytes) -> ImapMessageId | None:
         return await self._connection.run(lambda client, stop: _keep_sent(client, message_id, data))

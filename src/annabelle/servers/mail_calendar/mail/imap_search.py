@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from annabelle.core.errors import InvalidArguments
-from annabelle.servers.kit import StopSign, deferred_module
+from annabelle.servers.kit import StopSign
+from annabelle.servers.mail_calendar.mail import imap_client
+from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
 from annabelle.servers.mail_calendar.mail.imap_folders import FLAGS, INBOX, ImapFolder, ImapFolders
 from annabelle.servers.mail_calendar.mail.imap_messages import get_validity, has_attachment, load_summaries, to_utc
 from annabelle.servers.mail_calendar.mail.mailbox import ArrivedMails, MessageSummary
 from annabelle.servers.mail_calendar.mail.search_query import Criteria, MailQuery
-
-if TYPE_CHECKING:
-    from annabelle.servers.mail_calendar.mail import imap_client
-    from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
-else:
-    imap_client = deferred_module("annabelle.servers.mail_calendar.mail.imap_client")
-
 
 MAX_FOLDERS = 60
 _OUTLINES = 100

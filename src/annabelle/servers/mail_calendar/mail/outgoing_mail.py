@@ -128,17 +128,9 @@ def _trim_references(references: tuple[str, ...]) -> tuple[str, ...]:
 _RE = re.compile(r"\s*(re|aw|sv|antw|odp|rif|res)(\[\d+\])?\s*[:：]", re.IGNORECASE)
 
 
-def compose_reply(
-    message: MailMessage,
-    own: str,
-    body: str,
-    *,
-    is_html: bool,
-    everyone: bool = False,
-    files: tuple[FileToSend, ...] = (),
-) -> OutgoingMail:
+def compose_reply(message: MailMessage, own: str, body: str, *, is_html: bool, everyone: bool = False) -> OutgoingMail:
     """Compose the reply to a mail, never addressed to the user."""
-    headers = message.headers
+    headers = message.summary.headers
     to = exclude_address(_valid_addresses(headers.reply_to or headers.sender), own)
     if not to:  # a reply to one's own mail goes to its recipients
         to = exclude_address(_valid_addresses(headers.to), own)
@@ -152,7 +144,6 @@ def compose_reply(
         body=body,
         cc=tuple(address for address in cc if address.addr_spec.lower() not in taken),
         is_html=is_html,
-        files=files,
         in_reply_to=headers.message_id,
         references=(*headers.references, headers.message_id) if headers.message_id else (),
         thread_id=message.summary.thread_id,

@@ -178,7 +178,7 @@ def read_event(component: ICalComponent, reader: CalendarOwner, **ids: str | Non
         location=get_text(component, "LOCATION"),
         description=get_text(component, "DESCRIPTION"),
         attendees=tuple(_attendee(entry, reader) for entry in get_values(component, "ATTENDEE")),
-        organizer=_address(component.get("ORGANIZER")),
+        organizer=get_address(component.get("ORGANIZER")),
         recurrence=tuple(_recurrence_lines(component)),
         reminders=tuple(_reminders(component)),
         status=get_text(component, "STATUS").lower() or "confirmed",
@@ -222,7 +222,7 @@ def change_event(component: ICalComponent, change: EventChange, reader: Calendar
     if change.attendees is not None:
         _set_attendees(component, change.attendees, me)
     if change.answer is not None:
-        mine = [entry for entry in get_values(component, "ATTENDEE") if _address(entry).lower() in reader.addresses]
+        mine = [entry for entry in get_values(component, "ATTENDEE") if get_address(entry).lower() in reader.addresses]
         if not mine:
             raise InvalidArguments(
                 "The user is not invited to this event, so there is nothing to answer.", field="response_status"
@@ -251,7 +251,7 @@ def mark_modified(component: ICalComponent, *, answered_only: bool = False) -> N
 
 
 def _set_attendees(component: ICalComponent, emails: Iterable[str], me: str) -> None:
-    known = {_address(entry).lower(): entry for entry in get_values(component, "ATTENDEE")}
+    known = {get_address(entry).lower(): entry for entry in get_values(component, "ATTENDEE")}
     component.pop("ATTENDEE", None)
     invited = list(emails)
     for email in invited:
@@ -295,11 +295,11 @@ def _read_time(component: ICalComponent, name: str, zone: ZoneInfo) -> DayOrTime
 
 
 def _attendee(entry: object, reader: CalendarOwner) -> Attendee:
-    email, given = _address(entry), get_parameters(entry)
+    email, given = get_address(entry), get_parameters(entry)
     answer = _ANSWERS.get(str(given.get("PARTSTAT", "")).upper(), "needsAction")
     return Attendee(email, str(given.get("CN", "")), answer, email.lower() in reader.addresses)
 
 
-def _address(entry: object) -> str:
+def get_address(entry: object) -> str:
     text = "" if entry is None else str(entry)
     return text[7:] if text.lower().startswith("mailto:") else text
