@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
-
-from pydantic import BaseModel
-
-from annabelle.core.connections import GoogleAccount, MailAccount, connection_file, read_connection
+from annabelle.core.connections import ConnectionFile, GoogleAccount, MailAccount
 from annabelle.core.errors import ConfigMistake, Unavailable
-from annabelle.core.home import Home
 from annabelle.servers.mail_calendar.config import MailCalendarConfig
 from annabelle.servers.mail_calendar.google_session import SIGN_IN_AGAIN, SIGN_IN_GONE, GoogleSession
-
-M = TypeVar("M", bound=BaseModel)
 
 NOT_CONNECTED = "No mail account is connected."
 CONNECT = "Run: annabelle connect google, or: annabelle connect mail"
@@ -23,8 +16,8 @@ class Accounts:
 
     def __init__(self, config: MailCalendarConfig) -> None:
         self._config = config
-        self._google = _AccountFile(config.home, "google", GoogleAccount)
-        self._mail = _AccountFile(config.home, "mail", MailAccount)
+        self._google = ConnectionFile(config.home, "google", GoogleAccount)
+        self._mail = ConnectionFile(config.home, "mail", MailAccount)
         self._session: GoogleSession | None = None
         self._session_of: GoogleAccount | None = None
         self._former: list[GoogleSession] = []
@@ -51,7 +44,7 @@ class Accounts:
             raise Unavailable(NOT_CONNECTED, hint=CONNECT)
         return account
 
-    def describe_missing(self) -> str | None:
+    async def describe_missing(self) -> str | None:
         """Why mail and calendar do not work, as far as known, with the command that fixes it."""
         try:
             session = self.google()
@@ -66,24 +59,3 @@ class Accounts:
         self._session = self._session_of = None
         for session in sessions:
             await session.close()
-
-
-class _AccountFile(Generic[M]):
-    """One account's file, read again only when it has changed."""
-
-    def __init__(self, home: Home, kind: str, model: type[M]) -> None:
-        self._home, self._kind, self._model = home, kind, model
-        self._seen: tuple[int, int, int] | None = None
-        self._account: M | None = None
-
-    def load(self) -> M | None:
-        try:
-            status = connection_file(self._home, self._kind).stat()
-        except OSError:
-            self._seen = self._account = None
-            return None
-        seen = (status.st_mtime_ns, status.st_size, status.st_ino)
-        if seen != self._seen:
-            self._account = read_connection(self._home, self._kind, self._model)
-            self._seen = seen
-        return self._account

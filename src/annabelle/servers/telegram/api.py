@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, Protocol
 
-from annabelle.core.connections import TelegramAccount, connection_file, read_connection
+from annabelle.core.connections import ConnectionFile, TelegramAccount
 from annabelle.core.errors import AnnabelleError, Unavailable
 from annabelle.core.home import Home
 from annabelle.servers.kit.files.config import FilesConfig
@@ -162,9 +162,6 @@ MakeApi = Callable[[TelegramAccount], TelegramApi]
 
 
 CONNECT = "Run: annabelle connect telegram"
-_KIND = "telegram"
-
-FileStamp = tuple[int, int, int]
 
 
 class SignedOut(Unavailable):
@@ -174,42 +171,28 @@ class SignedOut(Unavailable):
         super().__init__("Telegram has ended this session.", hint=CONNECT)
 
 
-@dataclass(slots=True)
 class AccountFile:
-    """The account's file, read again only if it changed."""
-
-    home: Home
-    _stamp: FileStamp | None = None
-    _account: TelegramAccount | None = None
+    def __init__(self, home: Home) -> None:
+        self._file = ConnectionFile(home, "telegram", TelegramAccount)
 
     def read(self) -> TelegramAccount:
         """The account; raises Unavailable if there is none or Telethon is not installed."""
-        stamp = self._read_stamp()
-        if stamp is None or stamp != self._stamp:
-            self._account = read_connection(self.home, _KIND, TelegramAccount)
-            self._stamp = stamp
-        if self._account is None:
+        account = self._file.load()
+        if account is None:
             raise Unavailable("Telegram is not connected.", hint=CONNECT)
         if importlib.util.find_spec("telethon") is None:
             raise Unavailable(
                 "Telegram needs a library that is not installed.", hint="Run: pip install 'annabelle[telegram]'"
             )
-        return self._account
+        return account
 
-    def describe_missing(self) -> str | None:
+    async def describe_missing(self) -> str | None:
         """Why the account cannot be used, as one sentence, or None."""
         try:
             self.read()
         except AnnabelleError as error:
             return f"{error.message} {error.hint}" if error.hint else error.message
         return None
-
-    def _read_stamp(self) -> FileStamp | None:
-        try:
-            status = connection_file(self.home, _KIND).stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 @dataclass(frozen=True, slots=True)

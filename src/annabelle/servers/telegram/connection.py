@@ -57,7 +57,7 @@ class TelegramConnection:
 
     async def describe_missing(self) -> str | None:
         """What is missing, without using the network."""
-        missing = self._file.describe_missing()
+        missing = await self._file.describe_missing()
         if missing is None and self._refused is self._file.read():
             error = SignedOut()
             return f"{error.message} {error.hint}"

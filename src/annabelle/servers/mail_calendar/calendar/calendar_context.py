@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from annabelle.core.connections import MailAccount
 from annabelle.core.errors import ConfigMistake, InvalidArguments, Unavailable
+from annabelle.servers.mail_calendar.accounts import Accounts
 from annabelle.servers.mail_calendar.calendar.caldav.client import DavAccount
 from annabelle.servers.mail_calendar.calendar.caldav.service import CalDavService
 from annabelle.servers.mail_calendar.calendar.event import CalendarService
-from annabelle.servers.mail_calendar.calendar.google_calendar import GoogleApi, GoogleCalendar
+from annabelle.servers.mail_calendar.calendar.google_calendar import GoogleCalendar
 from annabelle.servers.mail_calendar.calendar.times import load_zone
 from annabelle.servers.mail_calendar.config import ServerAccess
+from annabelle.servers.mail_calendar.google_session import GoogleSession
 
 Clock = Callable[[], datetime]
-
-
-class ConnectedAccounts(Protocol):
-    """Calendars of the connected account, the same object until an account is connected again."""
-
-    def google(self) -> GoogleApi | None: ...
-
-    def mail(self) -> MailAccount | None: ...
 
 
 def _now() -> datetime:
@@ -32,9 +25,7 @@ def _now() -> datetime:
 
 
 class CalendarContext:
-    def __init__(
-        self, accounts: ConnectedAccounts, timezone: str, access: ServerAccess, clock: Clock | None = None
-    ) -> None:
+    def __init__(self, accounts: Accounts, timezone: str, access: ServerAccess, clock: Clock | None = None) -> None:
         self._accounts, self._timezone, self._access = accounts, timezone, access
         self._clock = clock or _now
         self._service: CalendarService | None = None
@@ -66,7 +57,7 @@ class CalendarContext:
     def now(self) -> datetime:
         return self._clock()
 
-    def _connect(self, account: GoogleApi | MailAccount) -> CalendarService:
+    def _connect(self, account: GoogleSession | MailAccount) -> CalendarService:
         if not isinstance(account, MailAccount):
             return GoogleCalendar(account, self.zone())
         if not account.caldav_url:

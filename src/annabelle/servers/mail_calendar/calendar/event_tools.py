@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from annabelle.core.errors import Conflict, InvalidArguments
 from annabelle.servers.kit import Result, current_call, in_thread, tool
@@ -15,6 +15,7 @@ from annabelle.servers.kit.overflow import Overflow
 from annabelle.servers.mail_calendar.calendar.calendar_context import CalendarContext
 from annabelle.servers.mail_calendar.calendar.event import (
     PRIMARY,
+    Calendar,
     CalendarEvent,
     CalendarService,
     EventChange,
@@ -219,19 +220,8 @@ class EventWriteTools:
         return EventSaved(outcome="created" if new else "unchanged", event=show_event(event, zone))
 
 
-class CalendarShown(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    id: str
-    name: str
-    primary: bool = Field(description="Whether it is the user's main one")
-    own: bool = Field(description="Whether the user can change it")
-    time_zone: str | None = None
-    description: str | None = None
-
-
 class CalendarsFound(Result):
-    calendars: list[CalendarShown]
+    calendars: list[Calendar]
 
     def to_text(self) -> str:
         return "\n".join(
@@ -263,20 +253,7 @@ class EventReadTools:
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
     async def list_calendars(self) -> CalendarsFound:
         """List the user's calendars with their ids."""
-        found = await self._context.service().calendars()
-        return CalendarsFound(
-            calendars=[
-                CalendarShown(
-                    id=one.id,
-                    name=one.name,
-                    primary=one.primary,
-                    own=one.own,
-                    time_zone=one.zone or None,
-                    description=one.description[:200] or None,
-                )
-                for one in found
-            ]
-        )
+        return CalendarsFound(calendars=await self._context.service().calendars())
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
     async def list_events(

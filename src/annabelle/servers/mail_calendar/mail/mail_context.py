@@ -50,9 +50,9 @@ class ConnectedMailbox:
             )
         return self._mailbox
 
-    def describe_missing(self) -> str | None:
+    async def describe_missing(self) -> str | None:
         """Why mail does not work, as far as known, with the command that fixes it."""
-        told = self._accounts.describe_missing()
+        told = await self._accounts.describe_missing()
         if told is not None or self._mailbox is None or isinstance(self._account, GoogleSession):
             return told
         if not self._mailbox.rejected or self._account is not self._accounts.mail():

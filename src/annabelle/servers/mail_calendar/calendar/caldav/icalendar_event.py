@@ -9,7 +9,6 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol, cast
 from zoneinfo import ZoneInfo
 
-from annabelle.core.errors import InvalidArguments
 from annabelle.servers.kit import deferred_module
 from annabelle.servers.mail_calendar.calendar.event import (
     Attendee,
@@ -21,6 +20,7 @@ from annabelle.servers.mail_calendar.calendar.event import (
     InvitationAnswer,
     Reminder,
     ReminderMethod,
+    not_invited,
 )
 from annabelle.servers.mail_calendar.calendar.times import add_length, to_zone
 
@@ -208,15 +208,10 @@ def new_event(draft: EventDraft, uid: str, me: str) -> ICalComponent:
 
 def change_event(component: ICalComponent, change: EventChange, reader: CalendarOwner, me: str) -> None:
     """Apply the change in place. All other properties stay, including unknown ones."""
-    for name, value in (
-        ("SUMMARY", change.summary),
-        ("DESCRIPTION", change.description),
-        ("LOCATION", change.location),
-    ):
-        if value is not None:
-            component.pop(name, None)
-            if value:
-                component.add(name, value)
+    for name, text in change.texts().items():
+        component.pop(name, None)
+        if text:
+            component.add(name, text)
     if change.span is not None:
         set_span(component, change.span)
     if change.attendees is not None:
@@ -224,9 +219,7 @@ def change_event(component: ICalComponent, change: EventChange, reader: Calendar
     if change.answer is not None:
         mine = [entry for entry in get_values(component, "ATTENDEE") if get_address(entry).lower() in reader.addresses]
         if not mine:
-            raise InvalidArguments(
-                "The user is not invited to this event, so there is nothing to answer.", field="response_status"
-            )
+            raise not_invited()
         for entry in mine:
             get_parameters(entry)["PARTSTAT"] = change.answer.upper()
     mark_modified(component, answered_only=change == EventChange(answer=change.answer))
