@@ -1,13 +1,13 @@
-"""What the tools need of Telegram: the account, its data types, and the protocol that `mtproto` implements."""
+"""The Telegram account, and the data types of its chats, people and messages."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from annabelle.core.connections import ConnectionFile, TelegramAccount
 from annabelle.core.errors import AnnabelleError, Unavailable
@@ -102,63 +102,6 @@ class OutgoingFile:
     name: str
     data: bytes
     caption: str = ""
-
-
-class TelegramApi(Protocol):
-    """One signed-in account. Chats are named by id, @username, +phone or "me".
-
-    Raises only NotFound, NotAllowed, InvalidArguments, TooManyRequests, Unavailable or OutcomeUnknown.
-    """
-
-    @property
-    def connected(self) -> bool: ...
-
-    async def connect(self) -> None:
-        """Open the connection; raises SignedOut if the session has ended."""
-        ...
-
-    async def close(self) -> None: ...
-
-    async def me(self) -> TelegramPerson: ...
-
-    async def chats(self, limit: int) -> list[TelegramChat]: ...
-
-    async def chat(self, chat: str) -> TelegramChat: ...
-
-    async def create_group(self, title: str, people: Sequence[str]) -> NewGroup: ...
-
-    async def contacts(self) -> list[TelegramPerson]: ...
-
-    async def add_contact(self, phone: str, first_name: str, last_name: str) -> TelegramPerson: ...
-
-    async def search_people(self, query: str, limit: int) -> list[TelegramPerson]: ...
-
-    async def messages(self, chat: str, limit: int, before: int | None = None) -> list[TelegramMessage]:
-        """Newest first."""
-        ...
-
-    async def messages_after(self, chat: str, after: int, limit: int) -> list[TelegramMessage]:
-        """Oldest first."""
-        ...
-
-    async def search(self, query: str, chat: str | None, limit: int) -> list[TelegramMessage]: ...
-
-    async def send(self, chat: str, outgoing: OutgoingMessage) -> int | None:
-        """Return the message id, or None if it had already been sent."""
-        ...
-
-    async def delete(self, chat: str, ids: Sequence[int]) -> list[int]:
-        """Return the ids that were in this chat and are now deleted."""
-        ...
-
-    async def mark_read(self, chat: str, up_to: int | None) -> None: ...
-
-    async def send_file(self, chat: str, file: OutgoingFile, progress: ReportProgress) -> int: ...
-
-    async def download(self, chat: str, message_id: int, max_bytes: int, progress: ReportProgress) -> Download: ...
-
-
-MakeApi = Callable[[TelegramAccount], TelegramApi]
 
 
 CONNECT = "Run: annabelle connect telegram"

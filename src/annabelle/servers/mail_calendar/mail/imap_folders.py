@@ -26,7 +26,6 @@ _NAMES = {
 }
 _MADE = {SENT: "Sent", DRAFT: "Drafts", TRASH: "Trash", SPAM: "Junk", ARCHIVE: "Archive"}
 _SPOKEN = {"DRAFTS": DRAFT, "JUNK": SPAM, "BIN": TRASH}
-MAX_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)

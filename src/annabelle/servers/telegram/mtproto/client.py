@@ -1,4 +1,4 @@
-"""One signed-in account at Telegram: `TelegramApi` implemented with Telethon."""
+"""One signed-in account at Telegram, with Telethon."""
 
 from __future__ import annotations
 
@@ -117,6 +117,11 @@ def make_api(account: TelegramAccount) -> TelethonApi:
 
 
 class TelethonApi:
+    """One signed-in account. Chats are named by id, @username, +phone or "me".
+
+    Raises only NotFound, NotAllowed, InvalidArguments, TooManyRequests, Unavailable or OutcomeUnknown.
+    """
+
     def __init__(self, client: TelethonClient) -> None:
         self._client, self._resolver = client, ChatResolver(client)
         self._me: TelethonUser | None = None
@@ -126,6 +131,7 @@ class TelethonApi:
         return self._client.is_connected()
 
     async def connect(self) -> None:
+        """Open the connection; raises SignedOut if the session has ended."""
         with translate_errors("Telegram"):
             await self._client.connect()
             # None means that the session has ended. The library's own check also fails on temporary errors.
@@ -184,15 +190,18 @@ class TelethonApi:
         return conversion.to_people(cast("list[object]", getattr(found, "users", [])))[:limit]
 
     async def messages(self, chat: str, limit: int, before: int | None = None) -> list[api.TelegramMessage]:
+        """Newest first."""
         return await self._get_messages(chat, limit=limit, offset_id=before or 0)
 
     async def messages_after(self, chat: str, after: int, limit: int) -> list[api.TelegramMessage]:
+        """Oldest first."""
         return await self._get_messages(chat, limit=limit, min_id=after, reverse=True)
 
     async def search(self, query: str, chat: str | None, limit: int) -> list[api.TelegramMessage]:
         return await self._get_messages(chat, limit=limit, search=query)
 
     async def send(self, chat: str, outgoing: OutgoingMessage) -> int | None:
+        """Return the message id, or None if it had already been sent."""
         peer = await self._resolve_peer(chat)
         reply = types.InputReplyToMessage(outgoing.reply_to) if outgoing.reply_to is not None else None
         request = functions.messages.SendMessageRequest(
@@ -205,6 +214,7 @@ class TelethonApi:
                 return None  # this message has already been sent
 
     async def delete(self, chat: str, ids: Sequence[int]) -> list[int]:
+        """Return the ids that were in this chat and are now deleted."""
         peer = await self._resolve_peer(chat)
         async with _request(f"The chat {chat[:60]!r}", changes=True):
             # Telegram deletes by number alone and numbers all private chats and groups together, so leave out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from datetime import datetime
 from typing import Protocol, cast
 
@@ -14,8 +14,6 @@ from telethon.tl import types
 from annabelle.core.errors import TooLarge
 from annabelle.servers.telegram import api
 from annabelle.servers.telegram.api import Download, OutgoingFile, ReportProgress
-
-ProgressStep = Callable[[int, int], Awaitable[None]]
 
 
 class TelethonEntity(Protocol):

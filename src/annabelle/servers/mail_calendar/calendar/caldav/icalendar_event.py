@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol, cast
@@ -66,14 +66,6 @@ def new_calendar() -> ICalComponent:
     return calendar
 
 
-def new_vevent() -> ICalComponent:
-    return cast("ICalComponent", icalendar.Event())
-
-
-def new_valarm() -> ICalComponent:
-    return cast("ICalComponent", icalendar.Alarm())
-
-
 def new_address(email: str) -> object:
     return icalendar.vCalAddress(f"mailto:{email}")
 
@@ -92,10 +84,6 @@ def _check_zones(text: str) -> None:
     for zone in _ZONES.findall(_FOLD.sub("", text)):
         if not all(_ZONE_RULE.fullmatch(rule) for rule in _RULES.findall(zone)):
             raise ValueError("a zone that is none")
-
-
-def read_vevent(lines: Sequence[str]) -> ICalComponent:
-    return cast("ICalComponent", icalendar.Event.from_ical("\r\n".join(("BEGIN:VEVENT", *lines, "END:VEVENT", ""))))
 
 
 def expand_recurrences(calendar: ICalComponent, start: datetime, end: datetime) -> list[ICalComponent]:
@@ -129,10 +117,6 @@ def get_values(component: ICalComponent, name: str) -> list[object]:
 def get_text(component: ICalComponent, name: str) -> str:
     values = get_values(component, name)
     return str(values[0]) if values else ""
-
-
-def format_value(value: object) -> str:
-    return cast("ICalComponent", value).to_ical().decode()
 
 
 def get_parameters(value: object) -> dict[str, object]:
@@ -188,14 +172,15 @@ def read_event(component: ICalComponent, reader: CalendarOwner, **ids: str | Non
 
 
 def new_event(draft: EventDraft, uid: str, me: str) -> ICalComponent:
-    component = new_vevent()
+    component = cast("ICalComponent", icalendar.Event())
     component.add("UID", uid)
     component.add("SUMMARY", draft.summary)
     set_span(component, draft.span)
     for name, value in (("DESCRIPTION", draft.description), ("LOCATION", draft.location)):
         if value:
             component.add(name, value)
-    rules = read_vevent(draft.recurrence)
+    lines = "\r\n".join(("BEGIN:VEVENT", *draft.recurrence, "END:VEVENT", ""))
+    rules = cast("ICalComponent", icalendar.Event.from_ical(lines))
     for name in _RECURRENCE:
         for value in get_values(rules, name):
             component.add(name, value)
@@ -258,7 +243,7 @@ def _set_attendees(component: ICalComponent, emails: Iterable[str], me: str) -> 
 
 
 def _alarm(reminder: Reminder, summary: str, me: str) -> ICalComponent:
-    alarm = new_valarm()
+    alarm = cast("ICalComponent", icalendar.Alarm())
     alarm.add("ACTION", "EMAIL" if reminder.method == "email" else "DISPLAY")
     alarm.add("TRIGGER", -timedelta(minutes=reminder.minutes))
     alarm.add("DESCRIPTION", summary)
@@ -279,7 +264,7 @@ def _reminders(component: ICalComponent) -> Iterable[Reminder]:
 def _recurrence_lines(component: ICalComponent) -> Iterable[str]:
     for name in _RECURRENCE:
         for value in get_values(component, name):
-            yield f"{name}:{format_value(value)}"
+            yield f"{name}:{cast('ICalComponent', value).to_ical().decode()}"
 
 
 def _read_time(component: ICalComponent, name: str, zone: ZoneInfo) -> DayOrTime | None:
