@@ -19,18 +19,16 @@ class Accounts:
         self._google = ConnectionFile(config.home, "google", GoogleAccount)
         self._mail = ConnectionFile(config.home, "mail", MailAccount)
         self._session: GoogleSession | None = None
-        self._session_of: GoogleAccount | None = None
         self._former: list[GoogleSession] = []
 
     def google(self) -> GoogleSession | None:
         """Session of the connected Google account, a new one after it was connected again."""
-        account = self._google.load()
-        if account is not self._session_of:
-            if self._session is not None:
-                self._former.append(self._session)  # a call may still use it
-            config = self._config
-            self._session = GoogleSession(account, config.google, config.google_retry) if account is not None else None
-            self._session_of = account
+        account, held = self._google.load(), self._session
+        if held is not None and held.account is not account:
+            self._former.append(held)  # a call may still use it
+            self._session = None
+        if self._session is None and account is not None:
+            self._session = GoogleSession(account, self._config.google, self._config.google_retry)
         return self._session
 
     def mail(self) -> MailAccount | None:
@@ -56,6 +54,6 @@ class Accounts:
 
     async def close(self) -> None:
         sessions, self._former = [*self._former, *([self._session] if self._session else [])], []
-        self._session = self._session_of = None
+        self._session = None
         for session in sessions:
             await session.close()

@@ -20,14 +20,10 @@ from annabelle.servers.mail_calendar.google_session import GoogleSession
 Clock = Callable[[], datetime]
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class CalendarContext:
     def __init__(self, accounts: Accounts, timezone: str, access: ServerAccess, clock: Clock | None = None) -> None:
         self._accounts, self._timezone, self._access = accounts, timezone, access
-        self._clock = clock or _now
+        self.now = clock or (lambda: datetime.now(UTC))
         self._service: CalendarService | None = None
         self._service_of: object = None
 
@@ -53,9 +49,6 @@ class CalendarContext:
             raise ConfigMistake(
                 "USER_TIMEZONE is not a time zone.", hint="Set it to a name like Europe/Berlin.", field="USER_TIMEZONE"
             ) from error
-
-    def now(self) -> datetime:
-        return self._clock()
 
     def _connect(self, account: GoogleSession | MailAccount) -> CalendarService:
         if not isinstance(account, MailAccount):

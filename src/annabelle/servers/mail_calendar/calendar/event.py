@@ -98,11 +98,11 @@ PRIMARY = "primary"
 """Id of the main calendar on every server, as at Google."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EventDraft:
     """A new event. Drafts with the same key are the same event."""
 
-    key: str
+    key: str = ""
     summary: str
     span: EventSpan
     description: str = ""

@@ -134,7 +134,6 @@ class EventWriteTools:
                 "The event has no start.", hint="Give start_date_time or start_date.", field="start_date_time"
             )
         draft = EventDraft(
-            key="",
             summary=summary,
             span=span,
             description=description or "",
@@ -212,10 +211,7 @@ class EventWriteTools:
         Check the date in the answer."""
         zone = self._context.zone()
         service, now = self._context.service(), self._context.now().astimezone(zone)
-        read = await in_thread(lambda _: read_sentence(text, now))
-        draft = EventDraft(
-            key="", summary=read.summary, span=read.span, location=read.location, recurrence=read.recurrence
-        )
+        draft = await in_thread(lambda _: read_sentence(text, now))
         event, new = await create_once(service, calendar_id or PRIMARY, draft)
         return EventSaved(outcome="created" if new else "unchanged", event=show_event(event, zone))
 

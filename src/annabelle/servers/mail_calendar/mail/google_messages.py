@@ -24,6 +24,7 @@ from annabelle.servers.mail_calendar.mail.mailbox import (
 from annabelle.servers.mail_calendar.mail.message_parser import MailPart, is_file
 
 _MAX_DEPTH = 30
+_CRITERIA = ("from", "to", "subject", "query", "has_attachment", "size", "size_comparison")
 
 
 def parse_headers(message: JsonObject) -> MailHeaders:
@@ -85,24 +86,17 @@ def parse_label(found: JsonObject) -> MailLabel:
 
 def parse_filter(found: JsonObject) -> MailFilter:
     criteria, action = get_object(found, "criteria"), get_object(found, "action")
-    size, has_file = criteria.get("size"), criteria.get("hasAttachment")
-    comparison = get_text(criteria, "sizeComparison")
+    if get_text(criteria, "sizeComparison") not in ("larger", "smaller"):
+        criteria = {**criteria, "sizeComparison": None}
+    labels = (get_strings(action, "addLabelIds"), get_strings(action, "removeLabelIds"))
     return MailFilter(
         id=get_text(found, "id"),
-        criteria=FilterCriteria(
-            sender=get_text(criteria, "from") or None,
-            to=get_text(criteria, "to") or None,
-            subject=get_text(criteria, "subject") or None,
-            query=get_text(criteria, "query") or None,
-            has_attachment=has_file if isinstance(has_file, bool) else None,
-            size=size if isinstance(size, int) else None,
-            size_comparison="larger" if comparison == "larger" else "smaller" if comparison == "smaller" else None,
-        ),
-        action=FilterAction(
-            get_strings(action, "addLabelIds"),
-            get_strings(action, "removeLabelIds"),
-            get_text(action, "forward") or None,
-        ),
+        criteria={
+            name: value
+            for name in _CRITERIA
+            if isinstance(value := criteria.get(to_camel(name)), str | int) and value != ""
+        },
+        action=FilterAction(*labels, get_text(action, "forward") or None).to_fields(),
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from pydantic import BaseModel, Field, ValidationError
@@ -38,7 +39,8 @@ class StoredFilter(FilterCriteria):
     remove: list[str] = Field(default_factory=list[str])
 
     def to_filter(self) -> MailFilter:
-        return MailFilter(self.id, self, FilterAction(tuple(self.add), tuple(self.remove)))
+        action = FilterAction(tuple(self.add), tuple(self.remove))
+        return MailFilter(id=self.id, criteria=self.to_fields(), action=action.to_fields())
 
 
 class StoredAccountFilters(BaseModel):
@@ -69,11 +71,12 @@ class ImapFilterStore:
     def read(self) -> StoredAccountFilters:
         return self._load().accounts.get(self._address) or StoredAccountFilters()
 
-    async def change(self, edit: Callable[[StoredAccountFilters], None]) -> None:
+    @contextlib.asynccontextmanager
+    async def edit(self) -> AsyncGenerator[StoredAccountFilters]:
+        """Yield the filters to be changed, and write them if nothing is raised."""
         async with self._changing:
             whole = self._load()
-            account = whole.accounts.setdefault(self._address, StoredAccountFilters())
-            edit(account)
+            yield whole.accounts.setdefault(self._address, StoredAccountFilters())
             try:
                 write_atomically(self._file, whole.model_dump_json(indent=2))
             except OSError as error:
@@ -89,22 +92,17 @@ class ImapFilterStore:
         add, remove = list(action.add_label_ids), list(action.remove_label_ids)
         made = StoredFilter(**criteria.model_dump(), id=new_id("fl"), add=add, remove=remove)
         build_criteria(made)  # refuse an invalid query now, not when mail arrives
-
-        def append_filter(account: StoredAccountFilters) -> None:
+        async with self.edit() as account:
             if len(account.filters) >= MAX_FILTERS:
                 raise TooLarge(f"There are {MAX_FILTERS} filters already.", hint="Delete one with delete_filter.")
             if not account.filters:
                 account.validity, account.next_uid = validity, next_uid
             account.filters.append(made)
-
-        await self.change(append_filter)
         return made.to_filter()
 
     async def remove(self, filter_id: str) -> None:
-        def remove_filter(account: StoredAccountFilters) -> None:
+        async with self.edit() as account:
             account.filters.remove(account.find(filter_id))
-
-        await self.change(remove_filter)
 
     def _load(self) -> _FilterFile:
         try:

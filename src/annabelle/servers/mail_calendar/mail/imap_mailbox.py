@@ -10,13 +10,12 @@ from pathlib import Path
 from annabelle.core.connections import MailAccount
 from annabelle.core.errors import AnnabelleError, TooLarge
 from annabelle.servers.kit import StopSign
-from annabelle.servers.kit.pagination import make_token as token_of
-from annabelle.servers.kit.pagination import read_token
+from annabelle.servers.kit.pagination import make_token, read_token
 from annabelle.servers.mail_calendar.config import ServerAccess
 from annabelle.servers.mail_calendar.mail import imap_folders, imap_outbox, imap_search
 from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
 from annabelle.servers.mail_calendar.mail.imap_connection import ImapConnection
-from annabelle.servers.mail_calendar.mail.imap_filters import ImapFilterStore, StoredAccountFilters, apply_to_new_mail
+from annabelle.servers.mail_calendar.mail.imap_filters import ImapFilterStore, apply_to_new_mail
 from annabelle.servers.mail_calendar.mail.imap_folders import TRASH, ImapFolder, ImapFolders
 from annabelle.servers.mail_calendar.mail.imap_messages import (
     ImapMessageId,
@@ -76,7 +75,7 @@ class ImapMailbox:
             told = None
             if len(places) > imap_search.MAX_FOLDERS:
                 told = f"Only {imap_search.MAX_FOLDERS} of {len(places)} folders were searched; name one with in:."
-            return FoundMails(lines, token_of(start + count) if len(hits) > start + count else None, told)
+            return FoundMails(lines, make_token(start + count) if len(hits) > start + count else None, told)
 
         return await self.connection.run(search_folders)
 
@@ -207,11 +206,8 @@ class ImapMailbox:
                 return None
             validity, ahead = await self.connection.run(lambda client, stop: apply_to_new_mail(client, stop, kept))
             if (validity, ahead) != (kept.validity, kept.next_uid):
-
-                def note_progress(account: StoredAccountFilters) -> None:
+                async with self._filters.edit() as account:
                     account.validity, account.next_uid = validity, ahead
-
-                await self._filters.change(note_progress)
         except AnnabelleError as error:
             return f"The filters were not applied: {error.message}"
         return None

@@ -45,7 +45,6 @@ from annabelle.servers.mail_calendar.mail.imap_messages import (
 )
 from annabelle.servers.mail_calendar.mail.mailbox import MailDraft, SendOutcome
 from annabelle.servers.mail_calendar.mail.message_parser import parse_mail, raw_header
-from annabelle.servers.mail_calendar.mail.outgoing_mail import to_bytes_without_bcc
 
 
 def list_drafts(client: ImapClient, count: int) -> list[MailDraft]:
@@ -243,14 +242,10 @@ class ImapOutbox:
         self._lock = asyncio.Lock()
 
     async def send(self, mail: EmailMessage) -> SendOutcome:
-        recipients = [
-            address
-            for name in ("To", "Cc", "Bcc")
-            for _, address in parse_addresses(str(mail.get(name, "")))
-            if address
-        ]
+        recipients = _read_recipients(mail)
+        del mail["Bcc"]
         async with self._lock:
-            return await self._send(str(mail["Message-ID"]), recipients, to_bytes_without_bcc(mail))
+            return await self._send(str(mail["Message-ID"]), recipients, mail.as_bytes())
 
     async def send_draft(self, draft_id: str) -> SendOutcome:
         async with self._lock:
@@ -290,10 +285,10 @@ class ImapOutbox:
         return await self._connection.run(lambda client, stop: _keep_sent(client, message_id, data))
 
 
-def _read_recipients(draft: Message) -> list[str]:
-    """Recipients of a draft, which any program may have written. The error names an invalid address."""
+def _read_recipients(mail: Message) -> list[str]:
+    """Recipients of a mail. Any program may have written a draft, so the error names an invalid address."""
     named = [
-        found for name in ("To", "Cc", "Bcc") for found in parse_addresses(raw_header(draft, name)) if "@" in found[1]
+        found for name in ("To", "Cc", "Bcc") for found in parse_addresses(raw_header(mail, name)) if "@" in found[1]
     ]
     if not named:
         raise Conflict("The draft names nobody it could go to.", hint="update_draft sets an address.")

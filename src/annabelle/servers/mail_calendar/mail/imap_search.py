@@ -24,7 +24,6 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 class ImapHit:
     at: datetime
     folder: ImapFolder
-    validity: int
     uid: int
 
 
@@ -64,14 +63,14 @@ def search_folders(
     charset = None if all(word.isascii() for word in words) else "UTF-8"
     for folder in places[:MAX_FOLDERS]:
         stop.check()
-        validity = get_validity(client.select_folder(folder.name, readonly=True))
+        client.select_folder(folder.name, readonly=True)
         uids = sorted(client.search(words, charset), reverse=True)
         if attachment is not None:
             uids = _filter_by_attachment(client, stop, uids, attachment, wanted)
         dates = client.fetch(uids[:wanted], ["INTERNALDATE"])
         for uid, fetched in dates.items():
             at = fetched.get(b"INTERNALDATE")
-            hits.append(ImapHit(to_utc(at) if isinstance(at, datetime) else _LONG_AGO, folder, validity, uid))
+            hits.append(ImapHit(to_utc(at) if isinstance(at, datetime) else _LONG_AGO, folder, uid))
     hits.sort(key=lambda hit: (hit.at, hit.uid), reverse=True)
     return hits[:wanted]
 

@@ -69,13 +69,9 @@ class ConnectedMailbox:
 
 MAX_FILES = 20
 
-MessageId = Annotated[
-    str,
-    Field(description="Id of the mail, from list_emails", min_length=1, max_length=1_000, pattern=r"^[\w.=-]+$"),
-]
-DraftId = Annotated[
-    str, Field(description="Id of the draft, from list_drafts", min_length=1, max_length=1_000, pattern=r"^[\w.=-]+$")
-]
+_Id = Annotated[str, Field(min_length=1, max_length=1_000, pattern=r"^[\w.=-]+$")]
+MessageId = Annotated[_Id, Field(description="Id of the mail, from list_emails")]
+DraftId = Annotated[_Id, Field(description="Id of the draft, from list_drafts")]
 To = Annotated[
     str,
     Field(description="Addresses, several with commas: ada@example.com, Bob <bob@example.com>", max_length=10_000),

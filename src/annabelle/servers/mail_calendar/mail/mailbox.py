@@ -159,11 +159,11 @@ class FilterAction:
         return {name: value for name, value in {**fields, "forward": self.forward}.items() if value}
 
 
-@dataclass(frozen=True, slots=True)
-class MailFilter:
+class MailFilter(Result):
     id: str
-    criteria: FilterCriteria
-    action: FilterAction
+    criteria: dict[str, str | int | bool]
+    action: dict[str, str | list[str]]
+    notice: str | None = None
 
 
 class Mailbox(Protocol):

@@ -133,15 +133,8 @@ class FilterActionGiven(BaseModel):
     forward: str | None = Field(default=None, max_length=320, description="Address they are forwarded to; Google only")
 
 
-class FilterShown(Result):
-    id: str
-    criteria: dict[str, str | int | bool]
-    action: dict[str, str | list[str]]
-    notice: str | None = None
-
-
 class FilterList(Result):
-    filters: list[FilterShown]
+    filters: list[MailFilter]
 
 
 class FilterDeleted(Result):
@@ -153,19 +146,19 @@ class FilterTools(MailToolGroup):
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
     async def list_filters(self) -> FilterList:
         """List the filters: which mails they are for, and what they do."""
-        return FilterList(filters=[_show_filter(one) for one in (await self._context.mailbox.filters())[:500]])
+        return FilterList(filters=(await self._context.mailbox.filters())[:500])
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
-    async def get_filter(self, filter_id: FilterId) -> FilterShown:
+    async def get_filter(self, filter_id: FilterId) -> MailFilter:
         """Show one filter."""
-        return _show_filter(await self._context.mailbox.filter(filter_id))
+        return await self._context.mailbox.filter(filter_id)
 
     @tool(read_only=False, destructive=True, idempotent=False, open_world=True)
     async def create_filter(
         self,
         criteria: Annotated[FilterCriteriaGiven, Field(description="Which mails it is for")],
         action: Annotated[FilterActionGiven, Field(description="What it does with them")],
-    ) -> FilterShown:
+    ) -> MailFilter:
         """Make a filter for mail that comes from now on. Google applies it by itself; in any other mailbox Annabelle
         does, when new mail is looked at, and can not forward."""
         if not criteria.to_fields():
@@ -176,7 +169,7 @@ class FilterTools(MailToolGroup):
             raise InvalidArguments("size_comparison needs a size.", field="criteria.size")
         mailbox = self._context.mailbox
         made = await mailbox.create_filter(_check_lines(criteria), _to_action(action))
-        return _show_filter(made, mailbox.filters_note)
+        return made.model_copy(update={"notice": mailbox.filters_note})
 
     @tool(read_only=False, destructive=True, idempotent=True, open_world=True)
     async def delete_filter(self, filter_id: FilterId) -> FilterDeleted:
@@ -202,8 +195,3 @@ def _to_action(given: FilterActionGiven) -> FilterAction:
         tuple(given.remove_label_ids or ()),
         forward[0].addr_spec if forward else None,
     )
-
-
-def _show_filter(found: MailFilter, notice: str | None = None) -> FilterShown:
-    criteria, action = found.criteria.to_fields(), found.action.to_fields()
-    return FilterShown(id=found.id, criteria=criteria, action=action, notice=notice)

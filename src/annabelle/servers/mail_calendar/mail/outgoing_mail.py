@@ -102,16 +102,6 @@ def keep_thread(mail: EmailMessage, former: MailHeaders) -> None:
         mail["References"] = " ".join(_trim_references(former.references))
 
 
-def to_bytes_without_bcc(mail: EmailMessage) -> bytes:
-    kept = mail["Bcc"]
-    del mail["Bcc"]
-    try:
-        return mail.as_bytes()
-    finally:
-        if kept is not None:
-            mail["Bcc"] = kept
-
-
 def _attach(mail: EmailMessage, file: FileToSend) -> None:
     guessed, encoding = mimetypes.guess_type(file.name)
     main, _, sub = (guessed if guessed and not encoding else "application/octet-stream").partition("/")

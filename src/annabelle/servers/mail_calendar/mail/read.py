@@ -65,17 +65,17 @@ class _CursorFile(BaseModel):
 
 
 class NewMailCursors:
-    """Cursors of new mail in one file. If it cannot be read, mail is shown again rather than lost."""
+    """Cursors of new mail by agent and account. If the file cannot be read, mail is shown again rather than lost."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
-    def read(self, agent: str, account: str) -> str | None:
-        return self._load().cursors.get(_key(agent, account))
+    def read(self, reader: str) -> str | None:
+        return self._load().cursors.get(reader)
 
-    def write(self, agent: str, account: str, cursor: str) -> None:
+    def write(self, reader: str, cursor: str) -> None:
         whole = self._load()
-        whole.cursors[_key(agent, account)] = cursor
+        whole.cursors[reader] = cursor
         try:
             write_atomically(self._file, whole.model_dump_json(indent=2))
         except OSError as error:
@@ -86,10 +86,6 @@ class NewMailCursors:
             return _CursorFile.model_validate_json(self._file.read_bytes())
         except (OSError, ValidationError):
             return _CursorFile()
-
-
-def _key(agent: str, account: str) -> str:
-    return f"{agent} {account}"
 
 
 _SHOWN_BODY = 20_000
@@ -177,11 +173,11 @@ class MailReadTools(MailToolGroup):
         """List what came into the inbox since the last call with clear true, oldest first; the first time, what came
         within a day. In a mailbox without filters of its own, the user's filters are applied first."""
         mailbox = self._context.mailbox
-        agent = current_call().agent_id or "people"
-        arrived = await mailbox.list_arrivals(self._seen.read(agent, mailbox.address), _NEW_AT_ONCE)
+        reader = f"{current_call().agent_id or 'people'} {mailbox.address}"
+        arrived = await mailbox.list_arrivals(self._seen.read(reader), _NEW_AT_ONCE)
         cleared = clear is True or clear == "true"
         if cleared:
-            self._seen.write(agent, mailbox.address, arrived.cursor)
+            self._seen.write(reader, arrived.cursor)
         lines = [to_mail_line(one) for one in arrived.messages]
         return NewMail(emails=lines, count=len(lines), more=arrived.more, cleared=cleared, notice=arrived.notice)
 

@@ -48,6 +48,8 @@ class ICalComponent(Protocol):
     """A VCALENDAR, VEVENT or VALARM with properties and subcomponents."""
 
     subcomponents: list[ICalComponent]
+    exdates: list[DayOrTime]
+    """Only in a VEVENT."""
 
     def add(self, name: str, value: object) -> None: ...
     def get(self, name: str) -> object: ...
@@ -98,14 +100,6 @@ def get_time(component: ICalComponent, name: str) -> DayOrTime | None:
     return value if isinstance(value, date) else None
 
 
-def get_times(component: ICalComponent, name: str) -> list[DayOrTime]:
-    """All values of a property that lists times and may be repeated."""
-    entries = [
-        entry for part in get_values(component, name) for entry in cast("list[object]", getattr(part, "dts", []))
-    ]
-    return [value for entry in entries if isinstance(value := cast("object", getattr(entry, "dt", None)), date)]
-
-
 def get_values(component: ICalComponent, name: str) -> list[object]:
     """All values of a property that may be repeated."""
     value = component.get(name)
@@ -150,13 +144,11 @@ def read_span_of(component: ICalComponent, zone: ZoneInfo) -> EventSpan:
     return EventSpan(start, end)
 
 
-def read_event(component: ICalComponent, reader: CalendarOwner, **ids: str | None) -> CalendarEvent:
-    """`ids` are the fields that depend on where the event is stored: id, calendar_id, series_id, version."""
+def read_event(component: ICalComponent, reader: CalendarOwner) -> CalendarEvent:
+    """Read an event without its ids and its version, which depend on where it is stored."""
     return CalendarEvent(
-        id=ids.get("id") or "",
-        calendar_id=ids.get("calendar_id") or "",
-        series_id=ids.get("series_id"),
-        version=ids.get("version") or "",
+        id="",
+        calendar_id="",
         summary=get_text(component, "SUMMARY"),
         span=read_span_of(component, reader.zone),
         location=get_text(component, "LOCATION"),
