@@ -35,11 +35,11 @@ class Accounts:
         """Connected mailbox, the same object until an account is connected again."""
         return self._mail.load()
 
-    def require(self) -> GoogleSession | MailAccount:
+    def require(self, missing: str = NOT_CONNECTED) -> GoogleSession | MailAccount:
         """The account to use. Raises Unavailable, with the command to run, if there is none."""
         account = self.google() or self.mail()
         if account is None:
-            raise Unavailable(NOT_CONNECTED, hint=CONNECT)
+            raise Unavailable(missing, hint=CONNECT)
         return account
 
     async def describe_missing(self) -> str | None:

@@ -29,11 +29,7 @@ class CalendarContext:
 
     def service(self) -> CalendarService:
         """Calendars of the connected account. Google comes first if both are connected."""
-        account = self._accounts.google() or self._accounts.mail()
-        if account is None:
-            raise Unavailable(
-                "No calendar is connected.", hint="Run: annabelle connect google, or: annabelle connect mail"
-            )
+        account = self._accounts.require("No calendar is connected.")
         if self._service is None or account is not self._service_of:
             self._service = self._connect(account)
             self._service_of = account

@@ -201,11 +201,9 @@ class GoogleMailbox:
         return wire.parse_filter(await self._session.request("GET", _path_of("settings/filters", filter_id)))
 
     async def create_filter(self, criteria: FilterCriteria, action: FilterAction) -> MailFilter:
-        known = FilterAction(
-            await self._resolve_labels(action.add_label_ids),
-            await self._resolve_labels(action.remove_label_ids),
-            action.forward,
-        )
+        add = await self._resolve_labels(tuple(action.add_label_ids or ()))
+        remove = await self._resolve_labels(tuple(action.remove_label_ids or ()))
+        known = action.model_copy(update={"add_label_ids": list(add), "remove_label_ids": list(remove)})
         asked = wire.format_filter(criteria, known)
         return wire.parse_filter(await self._session.request("POST", f"{_ME}/settings/filters", json=asked))
 

@@ -88,7 +88,8 @@ def parse_filter(found: JsonObject) -> MailFilter:
     criteria, action = get_object(found, "criteria"), get_object(found, "action")
     if get_text(criteria, "sizeComparison") not in ("larger", "smaller"):
         criteria = {**criteria, "sizeComparison": None}
-    labels = (get_strings(action, "addLabelIds"), get_strings(action, "removeLabelIds"))
+    labels = {name: list(get_strings(action, to_camel(name))) for name in ("add_label_ids", "remove_label_ids")}
+    done = {**labels, "forward": get_text(action, "forward")}
     return MailFilter(
         id=get_text(found, "id"),
         criteria={
@@ -96,7 +97,7 @@ def parse_filter(found: JsonObject) -> MailFilter:
             for name in _CRITERIA
             if isinstance(value := criteria.get(to_camel(name)), str | int) and value != ""
         },
-        action=FilterAction(*labels, get_text(action, "forward") or None).to_fields(),
+        action={name: value for name, value in done.items() if value},
     )
 
 

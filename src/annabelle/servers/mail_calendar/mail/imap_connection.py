@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, LoginError
+
 from annabelle.core.connections import MailAccount
 from annabelle.core.errors import AnnabelleError, Unavailable
 from annabelle.servers.kit import StopSign, in_thread
@@ -86,7 +88,7 @@ class ImapConnection:
                 return work()
             except AnnabelleError:
                 raise
-            except imap_client.IMAPClientError as error:
+            except IMAPClientError as error:
                 line.drop()
                 if last or not _is_broken(error):
                     raise _to_error(error) from error
@@ -106,14 +108,14 @@ class ImapConnection:
         if client is not None and time.monotonic() - line.used > _IDLE_SECONDS:
             try:
                 imap_client.check_alive(client)
-            except (imap_client.IMAPClientError, OSError, EOFError):
+            except (IMAPClientError, OSError, EOFError):
                 line.drop()
                 client = None
         if client is None:
             client = imap_client.open_client(self._account.imap, self._access.seconds, self._access.tls_context())
             try:
                 _sign_in(client, self._account)
-            except imap_client.LoginError as error:
+            except LoginError as error:
                 _log_out(client)
                 if _is_broken(error) or "[UNAVAILABLE]" in str(error):
                     raise OSError("no sign-in for now") from error
@@ -155,7 +157,7 @@ def _to_error(error: Exception) -> AnnabelleError:
 
 def _is_broken(error: Exception) -> bool:
     """The library distinguishes a broken connection from a refusal by error class, except at login."""
-    kinds = (imap_client.IMAPClientAbortError, OSError, EOFError)
+    kinds = (IMAPClientAbortError, OSError, EOFError)
     return isinstance(error, kinds) or isinstance(error.__context__, kinds)
 
 

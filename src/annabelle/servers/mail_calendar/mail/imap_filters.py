@@ -39,8 +39,9 @@ class StoredFilter(FilterCriteria):
     remove: list[str] = Field(default_factory=list[str])
 
     def to_filter(self) -> MailFilter:
-        action = FilterAction(tuple(self.add), tuple(self.remove))
-        return MailFilter(id=self.id, criteria=self.to_fields(), action=action.to_fields())
+        labels: dict[str, str | list[str]] = {"add_label_ids": self.add, "remove_label_ids": self.remove}
+        action = {name: named for name, named in labels.items() if named}
+        return MailFilter(id=self.id, criteria=self.to_fields(), action=action)
 
 
 class StoredAccountFilters(BaseModel):
@@ -89,7 +90,7 @@ class ImapFilterStore:
                 "Forwarding by a filter needs a Google account; in this mailbox filters only set labels.",
                 hint="Leave out forward.",
             )
-        add, remove = list(action.add_label_ids), list(action.remove_label_ids)
+        add, remove = action.add_label_ids or [], action.remove_label_ids or []
         made = StoredFilter(**criteria.model_dump(), id=new_id("fl"), add=add, remove=remove)
         build_criteria(made)  # refuse an invalid query now, not when mail arrives
         async with self.edit() as account:

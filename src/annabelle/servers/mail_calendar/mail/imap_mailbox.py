@@ -185,7 +185,7 @@ class ImapMailbox:
     async def create_filter(self, criteria: FilterCriteria, action: FilterAction) -> MailFilter:
         def check_labels(client: ImapClient, stop: StopSign) -> tuple[int, int]:
             folders = ImapFolders.load(client)
-            folders.find_all((*action.add_label_ids, *action.remove_label_ids), "action")
+            folders.find_all([*(action.add_label_ids or []), *(action.remove_label_ids or [])], "action")
             status = client.folder_status("INBOX", ["UIDVALIDITY", "UIDNEXT"])
             return status.get(b"UIDVALIDITY", 0), status.get(b"UIDNEXT", 1)
 

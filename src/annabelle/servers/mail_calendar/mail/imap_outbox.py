@@ -190,9 +190,8 @@ def _hand_over(server: smtplib.SMTP, sender: str, recipients: Sequence[str], dat
     """Until the content is sent, every failure means that nothing was sent."""
     refused: list[str] = []
     try:
-        _require_success(
-            server.mail(sender, _size_option(server, data)), "The mail server does not take mail from this address"
-        )
+        size = (f"size={len(data)}",) if server.has_extn("size") else ()
+        _require_success(server.mail(sender, size), "The mail server does not take mail from this address")
         for address in recipients:
             code, _ = server.rcpt(address)
             if code not in (250, 251):
@@ -225,10 +224,6 @@ def _require_success(answer: tuple[int, bytes], sentence: str) -> None:
         raise TooLarge("The mail is larger than the mail server takes; nothing was sent.")
     error: type[AnnabelleError] = Unavailable if 400 <= code < 500 else InvalidArguments
     raise error(f"{sentence}.")
-
-
-def _size_option(server: smtplib.SMTP, data: bytes) -> Sequence[str]:
-    return (f"size={len(data)}",) if server.has_extn("size") else ()
 
 
 _KEEP_SECONDS = 20.0

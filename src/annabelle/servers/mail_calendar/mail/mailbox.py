@@ -147,16 +147,20 @@ class FilterCriteria(BaseModel):
         return self.model_dump(by_alias=True, exclude_none=True, include=set(FilterCriteria.model_fields))
 
 
-@dataclass(frozen=True, slots=True)
-class FilterAction:
-    add_label_ids: tuple[str, ...] = ()
-    remove_label_ids: tuple[str, ...] = ()
-    forward: str | None = None
+class FilterAction(BaseModel):
+    """What is done with them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    add_label_ids: list[str] | None = Field(default=None, max_length=20, description="Labels they get")
+    remove_label_ids: list[str] | None = Field(
+        default=None, max_length=20, description="Labels they lose; INBOX archives, UNREAD marks as read"
+    )
+    forward: str | None = Field(default=None, max_length=320, description="Address they are forwarded to; Google only")
 
     def to_fields(self) -> dict[str, str | list[str]]:
         """What there is to do, named as in a call."""
-        fields = {"add_label_ids": list(self.add_label_ids), "remove_label_ids": list(self.remove_label_ids)}
-        return {name: value for name, value in {**fields, "forward": self.forward}.items() if value}
+        return {name: value for name, value in self.model_dump().items() if value}
 
 
 class MailFilter(Result):

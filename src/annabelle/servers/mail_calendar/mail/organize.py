@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.servers.kit import Result, tool
@@ -121,18 +121,6 @@ class FilterCriteriaGiven(FilterCriteria):
     )
 
 
-class FilterActionGiven(BaseModel):
-    """What is done with them."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    add_label_ids: list[str] | None = Field(default=None, max_length=20, description="Labels they get")
-    remove_label_ids: list[str] | None = Field(
-        default=None, max_length=20, description="Labels they lose; INBOX archives, UNREAD marks as read"
-    )
-    forward: str | None = Field(default=None, max_length=320, description="Address they are forwarded to; Google only")
-
-
 class FilterList(Result):
     filters: list[MailFilter]
 
@@ -157,18 +145,18 @@ class FilterTools(MailToolGroup):
     async def create_filter(
         self,
         criteria: Annotated[FilterCriteriaGiven, Field(description="Which mails it is for")],
-        action: Annotated[FilterActionGiven, Field(description="What it does with them")],
+        action: Annotated[FilterAction, Field(description="What it does with them")],
     ) -> MailFilter:
         """Make a filter for mail that comes from now on. Google applies it by itself; in any other mailbox Annabelle
         does, when new mail is looked at, and can not forward."""
         if not criteria.to_fields():
             raise InvalidArguments("A filter needs at least one criterion.", field="criteria")
-        if not any(action.model_dump().values()):
+        if not action.to_fields():
             raise InvalidArguments("A filter needs something to do.", field="action")
         if criteria.size_comparison is not None and criteria.size is None:
             raise InvalidArguments("size_comparison needs a size.", field="criteria.size")
         mailbox = self._context.mailbox
-        made = await mailbox.create_filter(_check_lines(criteria), _to_action(action))
+        made = await mailbox.create_filter(_check_lines(criteria), _check_forward(action))
         return made.model_copy(update={"notice": mailbox.filters_note})
 
     @tool(read_only=False, destructive=True, idempotent=True, open_world=True)
@@ -186,12 +174,8 @@ def _check_lines(given: FilterCriteriaGiven) -> FilterCriteria:
     return FilterCriteriaGiven.model_validate({**given.to_fields(), **checked})
 
 
-def _to_action(given: FilterActionGiven) -> FilterAction:
+def _check_forward(given: FilterAction) -> FilterAction:
     forward = parse_recipients(given.forward, "action.forward")
     if len(forward) > 1:
         raise InvalidArguments("A filter forwards to one address.", field="action.forward")
-    return FilterAction(
-        tuple(given.add_label_ids or ()),
-        tuple(given.remove_label_ids or ()),
-        forward[0].addr_spec if forward else None,
-    )
+    return given.model_copy(update={"forward": forward[0].addr_spec if forward else None})
