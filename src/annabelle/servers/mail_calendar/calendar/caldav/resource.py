@@ -85,7 +85,9 @@ class CalendarResource:
         return [self._event(one, _instance_of(one) if self._repeats else None) for one in found]
 
     def event(self, instance: str | None) -> CalendarEvent:
-        return self._event(self._require_main() if instance is None else self._find_instance(instance), instance)
+        if instance is None:
+            return self._event(self._require_main(), None)
+        return self._event(self._find_instance(instance), instance if self._repeats else None)
 
     def apply_change(self, instance: str | None, change: EventChange, me: str) -> None:
         if instance is None:
