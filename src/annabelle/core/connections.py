@@ -6,7 +6,7 @@ Each is one file in the home that only its owner can read. It is never put into 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
@@ -88,6 +88,28 @@ def read_connection(home: Home, kind: str, model: type[M]) -> M | None:
             hint=f"Connect again: annabelle connect {kind}",
             field=kind,
         ) from error
+
+
+class ConnectionFile(Generic[M]):
+    """The file of one account, read again only when it has changed. Until then, it gives the same object."""
+
+    def __init__(self, home: Home, kind: str, model: type[M]) -> None:
+        self._home, self._kind, self._model = home, kind, model
+        self._stamp: tuple[int, int, int] | None = None
+        self._account: M | None = None
+
+    def load(self) -> M | None:
+        """The account, None if there is none. An unreadable file is a ConfigMistake."""
+        try:
+            status = connection_file(self._home, self._kind).stat()
+        except OSError:
+            self._stamp = self._account = None
+            return None
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if stamp != self._stamp:
+            self._account = read_connection(self._home, self._kind, self._model)
+            self._stamp = stamp
+        return self._account
 
 
 def write_connection(home: Home, kind: str, account: BaseModel) -> None:

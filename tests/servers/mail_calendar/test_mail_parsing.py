@@ -167,7 +167,7 @@ def test_nothing_a_sender_writes_breaks_the_reader(lines: list[bytes]) -> None:
     mail = parse_mail(b"\r\n".join(lines))
     found = extract_body(mail.root)
     assert "\n" not in mail.headers.subject + mail.headers.sender
-    assert all(one.id for one in found.attachments)
+    assert all(one.attachment_id for one in found.attachments)
 
 
 @pytest.mark.req("SRV-ALL")

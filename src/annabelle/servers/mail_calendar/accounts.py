@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
-
-from pydantic import BaseModel
-
-from annabelle.core.connections import GoogleAccount, MailAccount, connection_file, read_connection
+from annabelle.core.connections import ConnectionFile, GoogleAccount, MailAccount
 from annabelle.core.errors import ConfigMistake, Unavailable
-from annabelle.core.home import Home
 from annabelle.servers.mail_calendar.config import MailCalendarConfig
 from annabelle.servers.mail_calendar.google_session import SIGN_IN_AGAIN, SIGN_IN_GONE, GoogleSession
-
-M = TypeVar("M", bound=BaseModel)
 
 NOT_CONNECTED = "No mail account is connected."
 CONNECT = "Run: annabelle connect google, or: annabelle connect mail"
@@ -23,35 +16,33 @@ class Accounts:
 
     def __init__(self, config: MailCalendarConfig) -> None:
         self._config = config
-        self._google = _AccountFile(config.home, "google", GoogleAccount)
-        self._mail = _AccountFile(config.home, "mail", MailAccount)
+        self._google = ConnectionFile(config.home, "google", GoogleAccount)
+        self._mail = ConnectionFile(config.home, "mail", MailAccount)
         self._session: GoogleSession | None = None
-        self._session_of: GoogleAccount | None = None
         self._former: list[GoogleSession] = []
 
     def google(self) -> GoogleSession | None:
         """Session of the connected Google account, a new one after it was connected again."""
-        account = self._google.load()
-        if account is not self._session_of:
-            if self._session is not None:
-                self._former.append(self._session)  # a call may still use it
-            config = self._config
-            self._session = GoogleSession(account, config.google, config.google_retry) if account is not None else None
-            self._session_of = account
+        account, held = self._google.load(), self._session
+        if held is not None and held.account is not account:
+            self._former.append(held)  # a call may still use it
+            self._session = None
+        if self._session is None and account is not None:
+            self._session = GoogleSession(account, self._config.google, self._config.google_retry)
         return self._session
 
     def mail(self) -> MailAccount | None:
         """Connected mailbox, the same object until an account is connected again."""
         return self._mail.load()
 
-    def require(self) -> GoogleSession | MailAccount:
+    def require(self, missing: str = NOT_CONNECTED) -> GoogleSession | MailAccount:
         """The account to use. Raises Unavailable, with the command to run, if there is none."""
         account = self.google() or self.mail()
         if account is None:
-            raise Unavailable(NOT_CONNECTED, hint=CONNECT)
+            raise Unavailable(missing, hint=CONNECT)
         return account
 
-    def describe_missing(self) -> str | None:
+    async def describe_missing(self) -> str | None:
         """Why mail and calendar do not work, as far as known, with the command that fixes it."""
         try:
             session = self.google()
@@ -63,27 +54,6 @@ class Accounts:
 
     async def close(self) -> None:
         sessions, self._former = [*self._former, *([self._session] if self._session else [])], []
-        self._session = self._session_of = None
+        self._session = None
         for session in sessions:
             await session.close()
-
-
-class _AccountFile(Generic[M]):
-    """One account's file, read again only when it has changed."""
-
-    def __init__(self, home: Home, kind: str, model: type[M]) -> None:
-        self._home, self._kind, self._model = home, kind, model
-        self._seen: tuple[int, int, int] | None = None
-        self._account: M | None = None
-
-    def load(self) -> M | None:
-        try:
-            status = connection_file(self._home, self._kind).stat()
-        except OSError:
-            self._seen = self._account = None
-            return None
-        seen = (status.st_mtime_ns, status.st_size, status.st_ino)
-        if seen != self._seen:
-            self._account = read_connection(self._home, self._kind, self._model)
-            self._seen = seen
-        return self._account

@@ -59,23 +59,24 @@ class ServerAccess:
         )
 
 
+def password_refused() -> Unavailable:
+    return Unavailable(
+        "The mail server does not accept the user name or the password.", hint="Run: annabelle connect mail"
+    )
+
+
 def certificate_refused(server: str, error: ssl.SSLCertVerificationError) -> Unavailable:
     sentence, hint = describe_certificate_error(server, error)
     return Unavailable(sentence, hint=hint)
-
-
-MAIL_BASE = "https://gmail.googleapis.com"
-API_BASE = "https://www.googleapis.com"
-TOKEN_ADDRESS = "https://oauth2.googleapis.com/token"  # noqa: S105  an address, not a token
 
 
 @dataclass(frozen=True, slots=True)
 class GoogleApiUrls:
     """URLs of Google's APIs: mail, all others, and access tokens."""
 
-    mail: str = MAIL_BASE
-    other: str = API_BASE
-    token: str = TOKEN_ADDRESS
+    mail: str = "https://gmail.googleapis.com"
+    other: str = "https://www.googleapis.com"
+    token: str = "https://oauth2.googleapis.com/token"  # noqa: S105  an address, not a token
 
     @classmethod
     def from_base(cls, url: str) -> GoogleApiUrls:

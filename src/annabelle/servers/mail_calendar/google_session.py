@@ -28,6 +28,8 @@ SECONDS = 30.0
 _EARLY = 60.0
 """Access is renewed this many seconds early, so that it does not expire during a request."""
 _MAX_ANSWER_BYTES = 64_000_000
+_Answer = tuple[int, Mapping[str, str], JsonObject]
+"""Status, headers and content."""
 _REPEATABLE = ("GET", "HEAD", "PUT", "DELETE")
 
 
@@ -46,7 +48,7 @@ class GoogleSession:
         self.email = account.email
         self.rejected = False
         """Whether Google has refused the sign-in. Shown by readiness."""
-        self._account, self._addresses = account, addresses
+        self.account, self._addresses = account, addresses
         self._retry = retry or GoogleRetry()
         self._client: httpx2.AsyncClient | None = None
         self._access: _AccessToken | None = None
@@ -65,10 +67,7 @@ class GoogleSession:
     ) -> JsonObject:
         """Return the response's JSON or {}. `repeatable` marks a POST or PATCH as safe to send again."""
         again = method in _REPEATABLE if repeatable is None else repeatable
-        renewed = False
-        attempt = 0
-        while True:
-            attempt += 1
+        for _ in range(2):
             access = await self._get_access()
             request = self._http().build_request(
                 method,
@@ -78,46 +77,42 @@ class GoogleSession:
                 content=content,
                 headers={**(headers or {}), **access.header},
             )
-            answer = await self._send(request, attempt, repeatable=again)
-            if answer is None:
-                continue
-            status, told, body = answer
+            status, told, body = await self._exchange(request, repeatable=again)
             if status < 300:
                 return body
-            if status == 401 and not renewed:
-                renewed = True
-                attempt -= 1
-                self._forget(access)
-                continue
-            if status == 401:
-                raise self._sign_in_gone()
-            if not is_retryable(status, body):
-                raise to_error(status, body)
-            if not again and status not in (403, 429):
-                raise _unknown_outcome(method)
-            if attempt >= self._retry.tries or not await self._retry.wait(attempt, told.get("retry-after")):
+            if status != 401:
                 raise to_error(status, body, told.get("retry-after"))
+            self._forget(access)
+        raise self._sign_in_gone()
 
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
 
-    async def _send(
-        self, request: httpx2.Request, attempt: int, *, repeatable: bool
-    ) -> tuple[int, Mapping[str, str], JsonObject] | None:
-        """Send a request. None, after a wait, if the connection failed and it may be sent again."""
-        try:
-            return await self._answer(request)
-        except (httpx2.HTTPError, TimeoutError) as error:
-            if not repeatable and not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-                raise _unknown_outcome(request.method) from error
-            if attempt >= self._retry.tries:
-                raise Unavailable("Google can not be reached.", hint="Try again in a moment.") from error
-            await self._retry.wait(attempt, None)
-            return None
+    async def _exchange(self, request: httpx2.Request, *, repeatable: bool) -> _Answer:
+        """Send a request, again after a failure that may pass. Returns the last answer, whatever it says."""
+        attempt = 0
+        while True:
+            attempt += 1
+            last = attempt >= self._retry.tries
+            try:
+                status, headers, body = await self._answer(request)
+            except (httpx2.HTTPError, TimeoutError) as error:
+                if not repeatable and not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+                    raise _unknown_outcome(request.method) from error
+                if last:
+                    raise Unavailable("Google can not be reached.", hint="Try again in a moment.") from error
+                await self._retry.wait(attempt, None)
+                continue
+            if not is_retryable(status, body):
+                return status, headers, body
+            if not repeatable and status not in (403, 429):
+                raise _unknown_outcome(request.method)
+            if last or not await self._retry.wait(attempt, headers.get("retry-after")):
+                return status, headers, body
 
-    async def _answer(self, request: httpx2.Request) -> tuple[int, Mapping[str, str], JsonObject]:
+    async def _answer(self, request: httpx2.Request) -> _Answer:
         async with asyncio.timeout(SECONDS * 4):
             response = await self._http().send(request, stream=True)
             try:
@@ -149,29 +144,22 @@ class GoogleSession:
     async def _renew(self) -> _AccessToken:
         form = {
             "grant_type": "refresh_token",
-            "client_id": self._account.client_id,
-            "client_secret": self._account.client_secret.get_secret_value(),
-            "refresh_token": self._account.refresh_token.get_secret_value(),
+            "client_id": self.account.client_id,
+            "client_secret": self.account.client_secret.get_secret_value(),
+            "refresh_token": self.account.refresh_token.get_secret_value(),
         }
-        attempt = 0
-        while True:
-            attempt += 1
-            asked = time.monotonic()
-            request = self._http().build_request("POST", self._addresses.token, data=form)
-            answer = await self._send(request, attempt, repeatable=True)
-            if answer is None:
-                continue
-            status, headers, body = answer
-            token, lasts = body.get("access_token"), body.get("expires_in")
-            if status == 200 and isinstance(token, str):
-                self.rejected = False
-                return _AccessToken(token, asked + (float(lasts) if isinstance(lasts, int | float) else 3600.0))
-            if body.get("error") in ("invalid_grant", "invalid_client", "unauthorized_client") or status in (400, 401):
-                raise self._sign_in_gone()
-            if attempt >= self._retry.tries or not await self._retry.wait(attempt, headers.get("retry-after")):
-                raise Unavailable(
-                    f"Google does not give access at the moment{quote_message(body)}.", hint="Try again in a moment."
-                )
+        asked = time.monotonic()
+        request = self._http().build_request("POST", self._addresses.token, data=form)
+        status, _, body = await self._exchange(request, repeatable=True)
+        token, lasts = body.get("access_token"), body.get("expires_in")
+        if status == 200 and isinstance(token, str):
+            self.rejected = False
+            return _AccessToken(token, asked + (float(lasts) if isinstance(lasts, int | float) else 3600.0))
+        if body.get("error") in ("invalid_grant", "invalid_client", "unauthorized_client") or status in (400, 401):
+            raise self._sign_in_gone()
+        raise Unavailable(
+            f"Google does not give access at the moment{quote_message(body)}.", hint="Try again in a moment."
+        )
 
     def _sign_in_gone(self) -> Unavailable:
         self.rejected = True

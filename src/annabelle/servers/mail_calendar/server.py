@@ -6,7 +6,7 @@ from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.files.workspace import Workspace
 from annabelle.servers.kit.overflow import Overflow
 from annabelle.servers.mail_calendar.accounts import Accounts
-from annabelle.servers.mail_calendar.calendar.calendar_context import CalendarContext, Clock, ConnectedAccounts
+from annabelle.servers.mail_calendar.calendar.calendar_context import CalendarContext, Clock
 from annabelle.servers.mail_calendar.calendar.event_tools import EventReadTools, EventWriteTools
 from annabelle.servers.mail_calendar.calendar.free_time_tool import FreeTimeTool
 from annabelle.servers.mail_calendar.config import MailCalendarConfig
@@ -30,9 +30,7 @@ def mail_groups(mailboxes: ConnectedMailbox, config: MailCalendarConfig) -> list
     ]
 
 
-def calendar_groups(
-    accounts: ConnectedAccounts, config: MailCalendarConfig, clock: Clock | None = None
-) -> list[object]:
+def calendar_groups(accounts: Accounts, config: MailCalendarConfig, clock: Clock | None = None) -> list[object]:
     """Groups of calendar tools. `clock` replaces the system clock."""
     context = CalendarContext(accounts, config.timezone, config.server_access, clock)
     return [EventReadTools(context, Overflow(Workspace(config.files))), EventWriteTools(context), FreeTimeTool(context)]
@@ -51,11 +49,8 @@ def build(config: MailCalendarConfig | None = None) -> ToolServer:
     mailboxes = ConnectedMailbox(accounts, settings.state, settings.server_access)
     groups = [*mail_groups(mailboxes, settings), *calendar_groups(accounts, settings)]
 
-    async def readiness() -> str | None:
-        return mailboxes.describe_missing()
-
     async def close() -> None:
         await mailboxes.close()
         await accounts.close()
 
-    return ToolServer("gmail", groups, instructions=INSTRUCTIONS, on_close=close, readiness=readiness)
+    return ToolServer("gmail", groups, instructions=INSTRUCTIONS, on_close=close, readiness=mailboxes.describe_missing)

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import signal
+import tomllib
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -34,52 +35,33 @@ from annabelle.servers.kit import own_settings
 NOT_SIGNED_IN = "1Password is not connected."
 SIGN_IN = "Run: op signin, or set a service account: annabelle config set OP_SERVICE_ACCOUNT_TOKEN"
 
-_SIGNED_OUT = (
-    "not currently signed in",
-    "not signed in",
-    "no account",
-    "no accounts",
-    "sign in",
-    "session expired",
-    "invalid token",
-    "unauthorized",
-    "authentication required",
-    "deserialize service account",
-    "service account token",
-    "authorization prompt",
-)
-_UNKNOWN = (
-    "isn't an item",
-    "isn't a vault",
-    "isn't a field",
-    "isn't a section",
-    "could not find",
-    "couldn't find",
-    "not found",
-    "no item",
-    "does not have a field",
-    "doesn't have a field",
-    "could not resolve",
-)
+_COMPLAINTS = Path(__file__).with_name("complaints.toml")
 
 
 def translate_error(complaint: str) -> AnnabelleError:
     """The error for what a failed command printed."""
     said = complaint.lower().replace("’", "'")
-    if "rate limit" in said or "too many requests" in said:
-        return TooManyRequests("1Password allows no more requests for now.", hint="Try again later.", retry_after=60.0)
-    if "more than one" in said:
-        return RetryByModel("More than one item has this name.", hint="Name the vault too, or use the item's id.")
-    if "permission" in said or "forbidden" in said:
-        return NotAllowed("This account of 1Password may not see that.", hint="Its vaults: onepassword_list_vaults.")
-    if any(words in said for words in _UNKNOWN):
-        return NotFound(
-            "1Password has no vault, item or field of this name.",
-            hint="Look with onepassword_list_vaults and onepassword_list_items.",
-        )
-    if any(words in said for words in _SIGNED_OUT):
-        return Unavailable(NOT_SIGNED_IN, hint=SIGN_IN)
-    return Unavailable("1Password could not do it.", hint="Run it by hand to see why: op vault list")
+    known: dict[str, list[str]] = tomllib.loads(_COMPLAINTS.read_text(encoding="utf-8"))
+    match next((kind for kind, words in known.items() if any(word in said for word in words)), None):
+        case "too_many_requests":
+            return TooManyRequests(
+                "1Password allows no more requests for now.", hint="Try again later.", retry_after=60.0
+            )
+        case "ambiguous":
+            return RetryByModel("More than one item has this name.", hint="Name the vault too, or use the item's id.")
+        case "forbidden":
+            return NotAllowed(
+                "This account of 1Password may not see that.", hint="Its vaults: onepassword_list_vaults."
+            )
+        case "unknown":
+            return NotFound(
+                "1Password has no vault, item or field of this name.",
+                hint="Look with onepassword_list_vaults and onepassword_list_items.",
+            )
+        case "signed_out":
+            return Unavailable(NOT_SIGNED_IN, hint=SIGN_IN)
+        case _:
+            return Unavailable("1Password could not do it.", hint="Run it by hand to see why: op vault list")
 
 
 @dataclass(frozen=True, slots=True)

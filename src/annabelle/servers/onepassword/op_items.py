@@ -24,7 +24,7 @@ class _OpModel(BaseModel):
 class OpVault(_OpModel):
     id: str
     name: str
-    items: int | None = None
+    items: int | None = Field(default=None, description="How many items it holds, where 1Password says so")
 
 
 class OpUrl(_OpModel):

@@ -19,6 +19,7 @@ from annabelle.servers.onepassword.op_items import (
     OpField,
     OpItem,
     OpOverview,
+    OpVault,
     SecretHandles,
     is_secret_field,
     redact_address,
@@ -29,14 +30,8 @@ _MAX_VAULTS = 200
 _MAX_URLS = 5
 
 
-class Vault(BaseModel):
-    id: str
-    name: str
-    items: int | None = Field(default=None, description="How many items it holds, where 1Password says so")
-
-
 class VaultList(Result):
-    vaults: list[Vault]
+    vaults: list[OpVault]
 
 
 class ItemLine(BaseModel):
@@ -64,7 +59,7 @@ class VaultListTools:
     async def list_vaults(self) -> VaultList:
         """List the user's 1Password vaults."""
         vaults = await self._command.run_json(VAULTS, "vault", "list")
-        return VaultList(vaults=[Vault(id=v.id, name=v.name, items=v.items) for v in vaults[:_MAX_VAULTS]])
+        return VaultList(vaults=vaults[:_MAX_VAULTS])
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
     async def list_items(

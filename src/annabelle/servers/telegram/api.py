@@ -1,15 +1,15 @@
-"""What the tools need of Telegram: the account, its data types, and the protocol that `mtproto` implements."""
+"""The Telegram account, and the data types of its chats, people and messages."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
-from annabelle.core.connections import TelegramAccount, connection_file, read_connection
+from annabelle.core.connections import ConnectionFile, TelegramAccount
 from annabelle.core.errors import AnnabelleError, Unavailable
 from annabelle.core.home import Home
 from annabelle.servers.kit.files.config import FilesConfig
@@ -104,67 +104,7 @@ class OutgoingFile:
     caption: str = ""
 
 
-class TelegramApi(Protocol):
-    """One signed-in account. Chats are named by id, @username, +phone or "me".
-
-    Raises only NotFound, NotAllowed, InvalidArguments, TooManyRequests, Unavailable or OutcomeUnknown.
-    """
-
-    @property
-    def connected(self) -> bool: ...
-
-    async def connect(self) -> None:
-        """Open the connection; raises SignedOut if the session has ended."""
-        ...
-
-    async def close(self) -> None: ...
-
-    async def me(self) -> TelegramPerson: ...
-
-    async def chats(self, limit: int) -> list[TelegramChat]: ...
-
-    async def chat(self, chat: str) -> TelegramChat: ...
-
-    async def create_group(self, title: str, people: Sequence[str]) -> NewGroup: ...
-
-    async def contacts(self) -> list[TelegramPerson]: ...
-
-    async def add_contact(self, phone: str, first_name: str, last_name: str) -> TelegramPerson: ...
-
-    async def search_people(self, query: str, limit: int) -> list[TelegramPerson]: ...
-
-    async def messages(self, chat: str, limit: int, before: int | None = None) -> list[TelegramMessage]:
-        """Newest first."""
-        ...
-
-    async def messages_after(self, chat: str, after: int, limit: int) -> list[TelegramMessage]:
-        """Oldest first."""
-        ...
-
-    async def search(self, query: str, chat: str | None, limit: int) -> list[TelegramMessage]: ...
-
-    async def send(self, chat: str, outgoing: OutgoingMessage) -> int | None:
-        """Return the message id, or None if it had already been sent."""
-        ...
-
-    async def delete(self, chat: str, ids: Sequence[int]) -> list[int]:
-        """Return the ids that were in this chat and are now deleted."""
-        ...
-
-    async def mark_read(self, chat: str, up_to: int | None) -> None: ...
-
-    async def send_file(self, chat: str, file: OutgoingFile, progress: ReportProgress) -> int: ...
-
-    async def download(self, chat: str, message_id: int, max_bytes: int, progress: ReportProgress) -> Download: ...
-
-
-MakeApi = Callable[[TelegramAccount], TelegramApi]
-
-
 CONNECT = "Run: annabelle connect telegram"
-_KIND = "telegram"
-
-FileStamp = tuple[int, int, int]
 
 
 class SignedOut(Unavailable):
@@ -174,42 +114,28 @@ class SignedOut(Unavailable):
         super().__init__("Telegram has ended this session.", hint=CONNECT)
 
 
-@dataclass(slots=True)
 class AccountFile:
-    """The account's file, read again only if it changed."""
-
-    home: Home
-    _stamp: FileStamp | None = None
-    _account: TelegramAccount | None = None
+    def __init__(self, home: Home) -> None:
+        self._file = ConnectionFile(home, "telegram", TelegramAccount)
 
     def read(self) -> TelegramAccount:
         """The account; raises Unavailable if there is none or Telethon is not installed."""
-        stamp = self._read_stamp()
-        if stamp is None or stamp != self._stamp:
-            self._account = read_connection(self.home, _KIND, TelegramAccount)
-            self._stamp = stamp
-        if self._account is None:
+        account = self._file.load()
+        if account is None:
             raise Unavailable("Telegram is not connected.", hint=CONNECT)
         if importlib.util.find_spec("telethon") is None:
             raise Unavailable(
                 "Telegram needs a library that is not installed.", hint="Run: pip install 'annabelle[telegram]'"
             )
-        return self._account
+        return account
 
-    def describe_missing(self) -> str | None:
+    async def describe_missing(self) -> str | None:
         """Why the account cannot be used, as one sentence, or None."""
         try:
             self.read()
         except AnnabelleError as error:
             return f"{error.message} {error.hint}" if error.hint else error.message
         return None
-
-    def _read_stamp(self) -> FileStamp | None:
-        try:
-            status = connection_file(self.home, _KIND).stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 @dataclass(frozen=True, slots=True)

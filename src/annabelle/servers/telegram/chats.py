@@ -32,13 +32,13 @@ class ChatTools:
     ) -> ChatList:
         """List the chats, the one with the newest message first, with their ids and how much is unread."""
         async with self._connection.open() as api:
-            return ChatList(chats=[ChatEntry.from_chat(chat) for chat in await api.chats(limit)])
+            return ChatList(chats=[ChatEntry.model_validate(chat) for chat in await api.chats(limit)])
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
     async def get_chat(self, chat_id: ChatId) -> ChatEntry:
         """Tell about one chat: its title, kind, members and description."""
         async with self._connection.open() as api:
-            return ChatEntry.from_chat(await api.chat(chat_id))
+            return ChatEntry.model_validate(await api.chat(chat_id))
 
     @tool(read_only=False, destructive=True, idempotent=False, open_world=True)
     async def create_group(
@@ -51,7 +51,7 @@ class ChatTools:
         """Make a group and put people into it. They are told by Telegram."""
         async with self._connection.open() as api:
             made = await api.create_group(title, list(dict.fromkeys(user_ids)))
-        return GroupCreated(chat=ChatEntry.from_chat(made.chat), left_out=[str(one) for one in made.left_out])
+        return GroupCreated(chat=ChatEntry.model_validate(made.chat), left_out=[str(one) for one in made.left_out])
 
 
 MAX_SHOWN = 500
@@ -67,7 +67,7 @@ class PeopleTools:
         """List the contacts of the account by name; at most 500 are shown."""
         async with self._connection.open() as api:
             found = sorted(await api.contacts(), key=lambda person: person.name.casefold())
-        return PeopleResult(people=[PersonEntry.from_person(one) for one in found[:MAX_SHOWN]], total=len(found))
+        return PeopleResult(people=[PersonEntry.model_validate(one) for one in found[:MAX_SHOWN]], total=len(found))
 
     @tool(read_only=False, destructive=False, idempotent=True, open_world=True)
     async def add_contact(
@@ -83,7 +83,8 @@ class PeopleTools:
         if not _PHONE.fullmatch(number):
             raise InvalidArguments("This is not a phone number.", hint="Write it as +491511234567.", field="phone")
         async with self._connection.open() as api:
-            return PersonEntry.from_person(await api.add_contact(f"+{number.lstrip('+')}", first_name, last_name or ""))
+            added = await api.add_contact(f"+{number.lstrip('+')}", first_name, last_name or "")
+        return PersonEntry.model_validate(added)
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
     async def search_users(
@@ -94,10 +95,10 @@ class PeopleTools:
         """Find people at Telegram by name or username, contacts first."""
         async with self._connection.open() as api:
             found = await api.search_people(query, limit)
-        return PeopleResult(people=[PersonEntry.from_person(one) for one in found], total=len(found))
+        return PeopleResult(people=[PersonEntry.model_validate(one) for one in found], total=len(found))
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
     async def get_me(self) -> PersonEntry:
         """Tell which account this is."""
         async with self._connection.open() as api:
-            return PersonEntry.from_person(await api.me())
+            return PersonEntry.model_validate(await api.me())

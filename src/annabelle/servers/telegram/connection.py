@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from annabelle.core.connections import TelegramAccount
 from annabelle.core.errors import Unavailable
 from annabelle.servers.kit import deferred_module, in_thread
-from annabelle.servers.telegram.api import AccountFile, MakeApi, SignedOut, TelegramApi
+from annabelle.servers.telegram.api import AccountFile, SignedOut
 
 if TYPE_CHECKING:
     from annabelle.servers.telegram.mtproto import client as mtproto
+    from annabelle.servers.telegram.mtproto.client import TelethonApi
 else:
     mtproto = deferred_module("annabelle.servers.telegram.mtproto.client")
 
+
+MakeApi = Callable[[TelegramAccount], "TelethonApi"]
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +34,7 @@ class TelegramConnection:
     def __init__(self, account: AccountFile, idle_seconds: float, make: MakeApi | None = None) -> None:
         self._file, self._idle_seconds, self._make = account, idle_seconds, make
         self._opening = asyncio.Lock()
-        self._api: TelegramApi | None = None
+        self._api: TelethonApi | None = None
         self._account: TelegramAccount | None = None
         self._refused: TelegramAccount | None = None
         self._users = 0
@@ -39,7 +42,7 @@ class TelegramConnection:
         self._closing: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
-    async def open(self) -> AsyncGenerator[TelegramApi]:
+    async def open(self) -> AsyncGenerator[TelethonApi]:
         """Yield the connected account for one call."""
         self._users += 1
         self._cancel_idle_timer()
@@ -57,7 +60,7 @@ class TelegramConnection:
 
     async def describe_missing(self) -> str | None:
         """What is missing, without using the network."""
-        missing = self._file.describe_missing()
+        missing = await self._file.describe_missing()
         if missing is None and self._refused is self._file.read():
             error = SignedOut()
             return f"{error.message} {error.hint}"
@@ -69,7 +72,7 @@ class TelegramConnection:
         if self._closing:
             await asyncio.wait(self._closing, timeout=CLOSE_SECONDS)
 
-    async def _ensure_connected(self) -> tuple[TelegramApi, TelegramAccount]:
+    async def _ensure_connected(self) -> tuple[TelethonApi, TelegramAccount]:
         async with self._opening:  # concurrent calls share one connection
             account = self._file.read()
             if account is self._refused:
@@ -103,13 +106,13 @@ class TelegramConnection:
         if api is not None:
             self._close_in_background(api)
 
-    def _close_in_background(self, api: TelegramApi) -> None:
+    def _close_in_background(self, api: TelethonApi) -> None:
         task = asyncio.get_running_loop().create_task(_close(api))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
 
-async def _close(api: TelegramApi) -> None:
+async def _close(api: TelethonApi) -> None:
     try:
         async with asyncio.timeout(CLOSE_SECONDS):
             await api.close()

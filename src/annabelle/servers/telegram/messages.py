@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from annabelle.core.errors import AnnabelleError, InvalidArguments, NotFound
 from annabelle.servers.kit import Result, current_call, tool
 from annabelle.servers.kit.files.workspace import Workspace
-from annabelle.servers.telegram.api import OutgoingFile, OutgoingMessage, TelegramApi
+from annabelle.servers.telegram.api import OutgoingFile, OutgoingMessage
 from annabelle.servers.telegram.connection import TelegramConnection
 from annabelle.servers.telegram.results import MAX_MESSAGE_ID, ChatId, MessageId, TelegramMessageList, message_entries
+
+if TYPE_CHECKING:
+    from annabelle.servers.telegram.mtproto.client import TelethonApi
 
 MAX_MESSAGE_UNITS = 4096
 """Telegram's limit for one message, in UTF-16 units."""
@@ -165,7 +168,7 @@ class MessageTools:
             deleted=[one for one in wanted if one in gone], not_found=[one for one in wanted if one not in gone]
         )
 
-    async def _send_parts(self, api: TelegramApi, chat_id: str, parts: list[str], reply_to: int | None) -> TelegramSent:
+    async def _send_parts(self, api: TelethonApi, chat_id: str, parts: list[str], reply_to: int | None) -> TelegramSent:
         call_id, sent = current_call().call_id or secrets.token_hex(16), list[int]()
         for number, part in enumerate(parts):
             outgoing = OutgoingMessage(part, _random_id(call_id, number), reply_to if number == 0 else None)

@@ -6,16 +6,19 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
 from annabelle.core.errors import InvalidArguments, NotFound, StorageTrouble, TooLarge
 from annabelle.core.home import write_atomically
 from annabelle.servers.kit import Result, StopSign, current_call, in_thread, tool
-from annabelle.servers.telegram.api import TelegramApi, TelegramChat, TelegramMessage
+from annabelle.servers.telegram.api import TelegramChat, TelegramMessage
 from annabelle.servers.telegram.connection import TelegramConnection
 from annabelle.servers.telegram.results import MessageEntry, message_entries
+
+if TYPE_CHECKING:
+    from annabelle.servers.telegram.mtproto.client import TelethonApi
 
 _log = logging.getLogger(__name__)
 
@@ -177,7 +180,7 @@ class NewMessageTools:
             subscriptions=[SubscribedChat(chat_id=str(one), title=title) for one, title in state.chats.items()]
         )
 
-    async def _gather(self, api: TelegramApi, state: AgentSubscriptions) -> _GatheredMessages:
+    async def _gather(self, api: TelethonApi, state: AgentSubscriptions) -> _GatheredMessages:
         gathered, me = _GatheredMessages(dict(state.heard)), (await api.me()).id
         for chat in await api.chats(_CHATS_LOOKED_AT):
             wanted = chat.id in state.chats if state.chats else chat.kind in ("private", "bot")

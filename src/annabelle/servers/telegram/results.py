@@ -6,34 +6,32 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from annabelle.servers.kit import Result
-from annabelle.servers.telegram.api import TelegramChat, TelegramMessage, TelegramPerson
+from annabelle.servers.telegram.api import TelegramMedia, TelegramMessage
 
 MESSAGE_CHARS = 4096
 ALL_CHARS = 150_000
 """The most characters of all messages in one answer; long messages are cut evenly."""
 
 
+def _none_if_empty(text: str | None) -> str | None:
+    return text or None
+
+
+TextOrNone = Annotated[str | None, AfterValidator(_none_if_empty)]
+
+
 class PersonEntry(Result):
-    chat_id: str = Field(description="For the tools that take a chat_id")
+    model_config = ConfigDict(from_attributes=True, coerce_numbers_to_str=True)
+
+    chat_id: str = Field(validation_alias="id", description="For the tools that take a chat_id")
     name: str
     username: str | None = None
     phone: str | None = None
     bot: bool = False
     contact: bool = False
-
-    @classmethod
-    def from_person(cls, person: TelegramPerson) -> PersonEntry:
-        return cls(
-            chat_id=str(person.id),
-            name=person.name,
-            username=person.username,
-            phone=person.phone,
-            bot=person.bot,
-            contact=person.contact,
-        )
 
     def to_text(self) -> str:
         known = [f"@{self.username}" if self.username else None, self.phone, "bot" if self.bot else None]
@@ -50,29 +48,17 @@ class PeopleResult(Result):
 
 
 class ChatEntry(Result):
-    chat_id: str
+    model_config = ConfigDict(from_attributes=True, coerce_numbers_to_str=True)
+
+    chat_id: str = Field(validation_alias="id")
     title: str
     kind: str = Field(description="private, bot, group or channel")
     username: str | None = None
     unread: int = 0
     members: int | None = None
-    last_message: str | None = None
+    last_message: TextOrNone = Field(default=None, validation_alias="last_text")
     last_at: datetime | None = None
-    about: str | None = None
-
-    @classmethod
-    def from_chat(cls, chat: TelegramChat) -> ChatEntry:
-        return cls(
-            chat_id=str(chat.id),
-            title=chat.title,
-            kind=chat.kind,
-            username=chat.username,
-            unread=chat.unread,
-            members=chat.members,
-            last_message=chat.last_text or None,
-            last_at=chat.last_at,
-            about=chat.about or None,
-        )
+    about: TextOrNone = None
 
     def to_text(self) -> str:
         parts = [
@@ -95,13 +81,6 @@ class ChatList(Result):
         return "\n".join(chat.to_text() for chat in self.chats) or "There are no chats."
 
 
-class MediaEntry(Result):
-    kind: str
-    name: str | None = None
-    media_type: str | None = None
-    size: int | None = None
-
-
 class MessageEntry(Result):
     message_id: int
     chat_id: str
@@ -111,11 +90,10 @@ class MessageEntry(Result):
     content: str
     cut: bool = Field(default=False, description="Only the beginning; get_messages with a small limit shows all of it")
     reply_to: int | None = None
-    media: MediaEntry | None = Field(default=None, description="download_media fetches it")
+    media: TelegramMedia | None = Field(default=None, description="download_media fetches it")
 
     @classmethod
     def from_message(cls, message: TelegramMessage, max_chars: int = MESSAGE_CHARS) -> MessageEntry:
-        media = message.media
         return cls(
             message_id=message.id,
             chat_id=str(message.chat_id),
@@ -125,7 +103,7 @@ class MessageEntry(Result):
             content=message.text[:max_chars],
             cut=len(message.text) > max_chars,
             reply_to=message.reply_to,
-            media=media and MediaEntry(kind=media.kind, name=media.name, media_type=media.media_type, size=media.size),
+            media=message.media,
         )
 
     def to_text(self) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.files.workspace import Workspace
-from annabelle.servers.telegram.api import AccountFile, MakeApi, TelegramConfig
+from annabelle.servers.telegram.api import AccountFile, TelegramConfig
 from annabelle.servers.telegram.chats import ChatTools, PeopleTools
-from annabelle.servers.telegram.connection import TelegramConnection
+from annabelle.servers.telegram.connection import MakeApi, TelegramConnection
 from annabelle.servers.telegram.messages import MediaTools, MessageTools
 from annabelle.servers.telegram.new_messages import NewMessageTools, SubscriptionStore
 

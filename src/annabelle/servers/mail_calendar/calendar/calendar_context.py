@@ -4,49 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from annabelle.core.connections import MailAccount
 from annabelle.core.errors import ConfigMistake, InvalidArguments, Unavailable
+from annabelle.servers.mail_calendar.accounts import Accounts
 from annabelle.servers.mail_calendar.calendar.caldav.client import DavAccount
 from annabelle.servers.mail_calendar.calendar.caldav.service import CalDavService
 from annabelle.servers.mail_calendar.calendar.event import CalendarService
-from annabelle.servers.mail_calendar.calendar.google_calendar import GoogleApi, GoogleCalendar
+from annabelle.servers.mail_calendar.calendar.google_calendar import GoogleCalendar
 from annabelle.servers.mail_calendar.calendar.times import load_zone
 from annabelle.servers.mail_calendar.config import ServerAccess
+from annabelle.servers.mail_calendar.google_session import GoogleSession
 
 Clock = Callable[[], datetime]
 
 
-class ConnectedAccounts(Protocol):
-    """Calendars of the connected account, the same object until an account is connected again."""
-
-    def google(self) -> GoogleApi | None: ...
-
-    def mail(self) -> MailAccount | None: ...
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class CalendarContext:
-    def __init__(
-        self, accounts: ConnectedAccounts, timezone: str, access: ServerAccess, clock: Clock | None = None
-    ) -> None:
+    def __init__(self, accounts: Accounts, timezone: str, access: ServerAccess, clock: Clock | None = None) -> None:
         self._accounts, self._timezone, self._access = accounts, timezone, access
-        self._clock = clock or _now
+        self.now = clock or (lambda: datetime.now(UTC))
         self._service: CalendarService | None = None
         self._service_of: object = None
 
     def service(self) -> CalendarService:
         """Calendars of the connected account. Google comes first if both are connected."""
-        account = self._accounts.google() or self._accounts.mail()
-        if account is None:
-            raise Unavailable(
-                "No calendar is connected.", hint="Run: annabelle connect google, or: annabelle connect mail"
-            )
+        account = self._accounts.require("No calendar is connected.")
         if self._service is None or account is not self._service_of:
             self._service = self._connect(account)
             self._service_of = account
@@ -63,10 +46,7 @@ class CalendarContext:
                 "USER_TIMEZONE is not a time zone.", hint="Set it to a name like Europe/Berlin.", field="USER_TIMEZONE"
             ) from error
 
-    def now(self) -> datetime:
-        return self._clock()
-
-    def _connect(self, account: GoogleApi | MailAccount) -> CalendarService:
+    def _connect(self, account: GoogleSession | MailAccount) -> CalendarService:
         if not isinstance(account, MailAccount):
             return GoogleCalendar(account, self.zone())
         if not account.caldav_url:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Literal, Protocol, get_args
+from typing import Annotated, Literal, Protocol, get_args
 
-from annabelle.core.errors import NotFound
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from annabelle.core.errors import InvalidArguments, NotFound
 
 DayOrTime = date | datetime
 """A day, or a moment with a zone."""
@@ -77,25 +79,30 @@ class CalendarEvent:
         return self.busy and self.status != "cancelled" and self.my_answer != "declined"
 
 
-@dataclass(frozen=True, slots=True)
-class Calendar:
+def _shorten(text: str | None) -> str | None:
+    return (text or "")[:200] or None
+
+
+class Calendar(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
     id: str
     name: str
-    primary: bool = False
-    own: bool = True
-    zone: str = ""
-    description: str = ""
+    primary: bool = Field(description="Whether it is the user's main one")
+    own: bool = Field(description="Whether the user can change it")
+    time_zone: str | None = None
+    description: Annotated[str | None, AfterValidator(_shorten)] = None
 
 
 PRIMARY = "primary"
 """Id of the main calendar on every server, as at Google."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EventDraft:
     """A new event. Drafts with the same key are the same event."""
 
-    key: str
+    key: str = ""
     summary: str
     span: EventSpan
     description: str = ""
@@ -116,6 +123,11 @@ class EventChange:
     span: EventSpan | None = None
     attendees: tuple[str, ...] | None = None
     answer: InvitationAnswer | None = None
+
+    def texts(self) -> dict[str, object]:
+        """The new texts by their names, which are the same everywhere. An empty one removes the former text."""
+        texts = {"summary": self.summary, "description": self.description, "location": self.location}
+        return {name: text for name, text in texts.items() if text is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +152,12 @@ def event_not_found() -> NotFound:
     return NotFound(
         "The calendar has no event with this id.",
         hint="List the events and use an id from there, with its calendar_id.",
+    )
+
+
+def not_invited() -> InvalidArguments:
+    return InvalidArguments(
+        "The user is not invited to this event, so there is nothing to answer.", field="response_status"
     )
 
 

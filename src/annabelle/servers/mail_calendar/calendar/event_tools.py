@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from annabelle.core.errors import Conflict, InvalidArguments
 from annabelle.servers.kit import Result, current_call, in_thread, tool
@@ -15,6 +15,7 @@ from annabelle.servers.kit.overflow import Overflow
 from annabelle.servers.mail_calendar.calendar.calendar_context import CalendarContext
 from annabelle.servers.mail_calendar.calendar.event import (
     PRIMARY,
+    Calendar,
     CalendarEvent,
     CalendarService,
     EventChange,
@@ -133,7 +134,6 @@ class EventWriteTools:
                 "The event has no start.", hint="Give start_date_time or start_date.", field="start_date_time"
             )
         draft = EventDraft(
-            key="",
             summary=summary,
             span=span,
             description=description or "",
@@ -211,27 +211,13 @@ class EventWriteTools:
         Check the date in the answer."""
         zone = self._context.zone()
         service, now = self._context.service(), self._context.now().astimezone(zone)
-        read = await in_thread(lambda _: read_sentence(text, now))
-        draft = EventDraft(
-            key="", summary=read.summary, span=read.span, location=read.location, recurrence=read.recurrence
-        )
+        draft = await in_thread(lambda _: read_sentence(text, now))
         event, new = await create_once(service, calendar_id or PRIMARY, draft)
         return EventSaved(outcome="created" if new else "unchanged", event=show_event(event, zone))
 
 
-class CalendarShown(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    id: str
-    name: str
-    primary: bool = Field(description="Whether it is the user's main one")
-    own: bool = Field(description="Whether the user can change it")
-    time_zone: str | None = None
-    description: str | None = None
-
-
 class CalendarsFound(Result):
-    calendars: list[CalendarShown]
+    calendars: list[Calendar]
 
     def to_text(self) -> str:
         return "\n".join(
@@ -263,20 +249,7 @@ class EventReadTools:
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
     async def list_calendars(self) -> CalendarsFound:
         """List the user's calendars with their ids."""
-        found = await self._context.service().calendars()
-        return CalendarsFound(
-            calendars=[
-                CalendarShown(
-                    id=one.id,
-                    name=one.name,
-                    primary=one.primary,
-                    own=one.own,
-                    time_zone=one.zone or None,
-                    description=one.description[:200] or None,
-                )
-                for one in found
-            ]
-        )
+        return CalendarsFound(calendars=await self._context.service().calendars())
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
     async def list_events(

@@ -143,7 +143,8 @@ class FreeTimeTool:
         ids = list(dict.fromkeys(calendar_ids or [one.id for one in await service.calendars() if one.own]))
         found = [await _load_all_pages(service, calendar_id, window) for calendar_id in ids]
         events = [event for page in found for event in page.events]
-        asked = daily_hours(window.start, window.end, zone, _parse_clock(day_start), _parse_clock(day_end))
+        first, last = (time.fromisoformat(hour.zfill(5)) for hour in (day_start, day_end))
+        asked = daily_hours(window.start, window.end, zone, first, last)
         free = find_free_slots(asked, find_busy_slots(events, zone), timedelta(minutes=duration_minutes))
         return FreeTime(
             free=[
@@ -172,8 +173,3 @@ async def _load_all_pages(service: CalendarService, calendar_id: str, window: Ev
         if token is None:
             return EventPage(events, None, unreadable)
     raise InvalidArguments("There are too many events in this time.", hint="Ask for less.", field="time_max")
-
-
-def _parse_clock(text: str) -> time:
-    hours, _, minutes = text.partition(":")
-    return time(int(hours), int(minutes))

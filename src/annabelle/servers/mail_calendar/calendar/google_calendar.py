@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import date, datetime
-from typing import Protocol, cast
 from urllib.parse import quote
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from annabelle.core.errors import Conflict, InvalidArguments, NotFound
+from annabelle.core.errors import Conflict, NotFound
 from annabelle.core.tools import JsonObject
-from annabelle.servers.kit.json_access import get_object, get_objects, get_text
+from annabelle.servers.kit.json_access import get_object, get_objects, get_strings, get_text
 from annabelle.servers.mail_calendar.calendar.event import (
     INVITATION_ANSWERS,
     Attendee,
@@ -25,8 +23,10 @@ from annabelle.servers.mail_calendar.calendar.event import (
     InvitationAnswer,
     Reminder,
     event_not_found,
+    not_invited,
 )
 from annabelle.servers.mail_calendar.calendar.times import to_zone
+from annabelle.servers.mail_calendar.google_session import GoogleSession
 
 _GOOGLE_ANSWERS: dict[object, InvitationAnswer] = {answer: answer for answer in INVITATION_ANSWERS}
 
@@ -37,7 +37,7 @@ def read_calendar(entry: JsonObject) -> Calendar:
         name=get_text(entry, "summaryOverride") or get_text(entry, "summary"),
         primary=entry.get("primary") is True,
         own=entry.get("accessRole") in ("owner", "writer"),
-        zone=get_text(entry, "timeZone"),
+        time_zone=get_text(entry, "timeZone") or None,
         description=get_text(entry, "description"),
     )
 
@@ -46,7 +46,6 @@ def read_event(entry: JsonObject, calendar_id: str, zone: ZoneInfo) -> CalendarE
     """Parse an event. Raises ValueError without a time, as for deleted events."""
     organizer = get_object(entry, "organizer")
     reminders = get_objects(get_object(entry, "reminders"), "overrides")
-    lines = entry.get("recurrence")
     return CalendarEvent(
         id=get_text(entry, "id"),
         calendar_id=calendar_id,
@@ -56,7 +55,7 @@ def read_event(entry: JsonObject, calendar_id: str, zone: ZoneInfo) -> CalendarE
         description=get_text(entry, "description"),
         attendees=tuple(_read_attendee(one) for one in get_objects(entry, "attendees")),
         organizer=get_text(organizer, "email"),
-        recurrence=tuple(str(line) for line in cast("list[object]", lines)) if isinstance(lines, list) else (),
+        recurrence=get_strings(entry, "recurrence"),
         series_id=get_text(entry, "recurringEventId") or None,
         reminders=tuple(_read_reminder(one) for one in reminders),
         status=get_text(entry, "status") or "confirmed",
@@ -71,11 +70,12 @@ def write_draft(draft: EventDraft) -> JsonObject:
         "summary": draft.summary,
         "start": _write_time(draft.span.start),
         "end": _write_time(draft.span.end),
-        **({"description": draft.description} if draft.description else {}),
-        **({"location": draft.location} if draft.location else {}),
-        **({"recurrence": list(draft.recurrence)} if draft.recurrence else {}),
-        **({"attendees": [{"email": email} for email in draft.attendees]} if draft.attendees else {}),
+        "description": draft.description,
+        "location": draft.location,
+        "recurrence": list(draft.recurrence),
+        "attendees": [{"email": email} for email in draft.attendees],
     }
+    body = {name: value for name, value in body.items() if value or name == "summary"}
     if draft.reminders is not None:
         overrides = [{"method": one.method, "minutes": one.minutes} for one in draft.reminders]
         body["reminders"] = {"useDefault": False, "overrides": overrides}
@@ -84,15 +84,7 @@ def write_draft(draft: EventDraft) -> JsonObject:
 
 def write_change(change: EventChange, attendees: list[JsonObject]) -> JsonObject:
     """Fields to change. `attendees` are the current ones, needed if the change touches them."""
-    body: JsonObject = {
-        name: value
-        for name, value in (
-            ("summary", change.summary),
-            ("description", change.description),
-            ("location", change.location),
-        )
-        if value is not None
-    }
+    body: JsonObject = change.texts()
     if change.span is not None:
         # An event has a date or a moment. The other one must be cleared.
         body["start"] = {"date": None, "dateTime": None, "timeZone": None, **_write_time(change.span.start)}
@@ -145,23 +137,10 @@ _API = "/calendar/v3"
 _MAX_CALENDARS = 250
 
 
-class GoogleApi(Protocol):
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, object] | None = None,
-        json: object | None = None,
-        headers: Mapping[str, str] | None = None,
-        repeatable: bool | None = None,
-    ) -> JsonObject: ...
-
-
 class GoogleCalendar:
     """Google expands recurring events and notifies attendees itself."""
 
-    def __init__(self, api: GoogleApi, zone: ZoneInfo) -> None:
+    def __init__(self, api: GoogleSession, zone: ZoneInfo) -> None:
         self._api, self._zone = api, zone
 
     async def calendars(self) -> list[Calendar]:
@@ -169,18 +148,16 @@ class GoogleCalendar:
         return [read_calendar(entry) for entry in get_objects(found, "items")]
 
     async def events(self, calendar_id: str, window: EventWindow, size: int, page_token: str | None) -> EventPage:
-        params: dict[str, object] = {
+        params = {
             "singleEvents": True,
             "orderBy": "startTime",
             "timeMin": window.start.isoformat(),
             "timeMax": window.end.isoformat(),
             "maxResults": size,
             "timeZone": self._zone.key,
+            "q": window.query or None,
+            "pageToken": page_token or None,
         }
-        if window.query:
-            params["q"] = window.query
-        if page_token:
-            params["pageToken"] = page_token
         found = await self._api.request("GET", _events_path(calendar_id), params=params)
         events: list[CalendarEvent] = []
         unreadable = 0
@@ -189,8 +166,7 @@ class GoogleCalendar:
                 events.append(read_event(entry, calendar_id, self._zone))
             except ValueError:
                 unreadable += 1
-        token = found.get("nextPageToken")
-        return EventPage(events, token if isinstance(token, str) else None, unreadable)
+        return EventPage(events, get_text(found, "nextPageToken") or None, unreadable)
 
     async def get(self, calendar_id: str, event_id: str) -> CalendarEvent:
         event = await self._read(calendar_id, event_id)
@@ -210,9 +186,7 @@ class GoogleCalendar:
 
     async def update(self, event: CalendarEvent, change: EventChange) -> CalendarEvent:
         if change.answer is not None and event.my_answer is None:
-            raise InvalidArguments(
-                "The user is not invited to this event, so there is nothing to answer.", field="response_status"
-            )
+            raise not_invited()
         path = _events_path(event.calendar_id, event.id)
         # Google replaces the whole list, so all attendees are sent with all fields.
         listed = get_objects(await self._api.request("GET", path), "attendees") if _touches_attendees(change) else []

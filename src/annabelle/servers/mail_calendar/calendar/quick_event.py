@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.servers.kit.spoken_dates import ENGLISH, OTHER_LANGUAGES, parse_spoken, to_clock
-from annabelle.servers.mail_calendar.calendar.event import EventSpan
+from annabelle.servers.mail_calendar.calendar.event import EventDraft, EventSpan
 from annabelle.servers.mail_calendar.calendar.times import add_length, to_zone
 
 _EXAMPLE = 'Write it like "Lunch with Ana tomorrow at 12:30" or "Holiday Dec 24".'
@@ -66,14 +66,6 @@ _PLACE = rf"(?:\b(?:%at%)|@)\s+(?P<place>[^{_GAP}]+?)(?=\s+(?:%before_place_ends
 
 
 @dataclass(frozen=True, slots=True)
-class QuickEvent:
-    summary: str
-    span: EventSpan
-    location: str = ""
-    recurrence: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class _NamedDay:
     day: date
     later: date | None = None
@@ -91,7 +83,7 @@ class _ClockHours:
     end: time | None = None
 
 
-def read_sentence(sentence: str, now: datetime) -> QuickEvent:
+def read_sentence(sentence: str, now: datetime) -> EventDraft:
     """Read an event. `now` has the user's zone. Raises InvalidArguments without a time or a title."""
     zone = now.tzinfo
     assert isinstance(zone, ZoneInfo)
@@ -115,7 +107,8 @@ def read_sentence(sentence: str, now: datetime) -> QuickEvent:
     summary = text.to_title()
     if not summary:
         raise InvalidArguments("The sentence does not tell what.", hint=_EXAMPLE, field="text")
-    return QuickEvent(summary, span, location, (rule[0],) if rule is not None else ())
+    recurrence = (rule[0],) if rule is not None else ()
+    return EventDraft(summary=summary, span=span, location=location, recurrence=recurrence)
 
 
 class _RemainingText:

@@ -92,25 +92,23 @@ def read_span(
     before: EventSpan | None = None,
 ) -> EventSpan | None:
     """Span of an event, or None without a start. With `before`, a new start keeps the length, a new end the start."""
-    if start_date_time and start_date:
-        raise InvalidArguments("Give start_date_time or start_date, not both.", field="start_date")
-    if end_date_time and end_date:
-        raise InvalidArguments("Give end_date_time or end_date, not both.", field="end_date")
-    start: DayOrTime | None = None
-    if start_date_time:
-        start = read_moment(start_date_time, zone, "start_date_time")
-    elif start_date:
-        start = read_day(start_date, "start_date")
-    end: DayOrTime | None = None
-    if end_date_time:
-        end = read_moment(end_date_time, zone, "end_date_time")
-    elif end_date:
-        end = read_day(end_date, "end_date") + timedelta(days=1)
+    start = _read_side("start", start_date_time, start_date, zone)
+    end = _read_side("end", end_date_time, end_date, zone)
+    if end is not None and not isinstance(end, datetime):
+        end += timedelta(days=1)
     if start is None:
         if before is None or end is None:
             return None
         start = before.start
     return _build_span(start, end, before)
+
+
+def _read_side(side: str, moment: str | None, day: str | None, zone: zoneinfo.ZoneInfo) -> DayOrTime | None:
+    if moment and day:
+        raise InvalidArguments(f"Give {side}_date_time or {side}_date, not both.", field=f"{side}_date")
+    if moment:
+        return read_moment(moment, zone, f"{side}_date_time")
+    return read_day(day, f"{side}_date") if day else None
 
 
 def to_zone_of(span: EventSpan, before: EventSpan) -> EventSpan:

@@ -28,121 +28,21 @@ from annabelle.servers.mail_calendar.mail.mailbox import (
     MessageSummary,
     SendOutcome,
 )
-from annabelle.servers.mail_calendar.mail.message_parser import extract_body, file_name, is_file
+from annabelle.servers.mail_calendar.mail.message_parser import extract_body, file_name, find_attachment
 from annabelle.servers.mail_calendar.mail.outgoing_mail import keep_thread
-
-_LABELS = "/gmail/v1/users/me/labels"
-_SYSTEM = frozenset({"INBOX", "SENT", "DRAFT", "TRASH", "SPAM", "UNREAD", "STARRED", "IMPORTANT"})
-
-
-class GoogleLabels:
-    def __init__(self, session: GoogleSession) -> None:
-        self._session = session
-
-    async def load_all(self) -> list[MailLabel]:
-        page = await self._session.request("GET", _LABELS)
-        return [
-            MailLabel(
-                wire.get_text(one, "id"),
-                wire.get_text(one, "name"),
-                "user" if wire.get_text(one, "type") == "user" else "system",
-            )
-            for one in wire.get_objects(page, "labels")
-        ]
-
-    async def create(self, name: str) -> MailLabel:
-        shown = {"labelListVisibility": "labelShow", "messageListVisibility": "show"}
-        try:
-            made = await self._session.request("POST", _LABELS, json={"name": name, **shown})
-        except Conflict as error:
-            raise Conflict(f"There is a label {name} already.", field="name") from error
-        return MailLabel(wire.get_text(made, "id"), wire.get_text(made, "name"), "user")
-
-    async def delete(self, label_id: str) -> MailLabel:
-        label = await self._find(label_id)
-        if label.kind == "system":
-            raise NotAllowed(f"{label.name} belongs to the mailbox and can not be deleted.", field="label_id")
-        await self._session.request("DELETE", f"{_LABELS}/{quote(label.id, safe='')}")
-        return label
-
-    async def resolve_ids(self, labels: tuple[str, ...]) -> tuple[str, ...]:
-        """Ids of labels given by id or name. Makes no request if all are clearly ids."""
-        if all(label.startswith("Label_") or label in _SYSTEM for label in labels):
-            return labels
-        return tuple([(await self._find(label)).id for label in labels])
-
-    async def _find(self, label: str) -> MailLabel:
-        known = await self.load_all()
-        same = [one for one in known if one.id == label] or [one for one in known if one.name.lower() == label.lower()]
-        if not same:
-            raise NotFound(
-                f"There is no label {label[:100]!r}.", hint="list_labels shows them, create_label makes one."
-            )
-        return same[0]
-
-
-_ME = "/gmail/v1/users/me"
-_MAX_PAGES = 10
-
-Lines = Callable[[Iterable[str]], Awaitable[list[MessageSummary]]]
-
-
-async def list_arrivals(session: GoogleSession, lines: Lines, cursor: str | None, count: int) -> ArrivedMails:
-    """Mails after the cursor, oldest first. Without a cursor, or with an expired one, those of the last day."""
-    if cursor is not None and cursor.isdecimal():
-        try:
-            ids, behind, more = await _read_history(session, cursor, count)
-        except NotFound:
-            return await _list_last_day(session, lines, count)
-        return ArrivedMails(_filter_in_inbox(await lines(ids)), behind, more)
-    return await _list_last_day(session, lines, count)
-
-
-async def _read_history(session: GoogleSession, cursor: str, count: int) -> tuple[list[str], str, bool]:
-    """Ids in order of arrival. If there are too many, the cursor is after the last one returned."""
-    ids: list[str] = []
-    behind, page_token = cursor, None
-    for _ in range(_MAX_PAGES):
-        params = {
-            "startHistoryId": cursor,
-            "historyTypes": "messageAdded",
-            "labelId": "INBOX",
-            "maxResults": 100,
-            "pageToken": page_token,
-        }
-        page = await session.request("GET", f"{_ME}/history", params=params)
-        for record in wire.get_objects(page, "history"):
-            added = [
-                wire.get_text(wire.get_object(one, "message"), "id")
-                for one in wire.get_objects(record, "messagesAdded")
-            ]
-            new = [one for one in added if one and one not in ids]
-            if ids and len(ids) + len(new) > count:
-                return ids, behind, True
-            ids += new
-            behind = wire.get_text(record, "id") or behind
-        page_token = wire.get_text(page, "nextPageToken") or None
-        if page_token is None:
-            return ids, wire.get_text(page, "historyId") or behind, False
-    return ids, behind, True
-
-
-async def _list_last_day(session: GoogleSession, lines: Lines, count: int) -> ArrivedMails:
-    # Read the cursor first, so that mail arriving meanwhile is seen twice rather than never.
-    cursor = wire.get_text(await session.request("GET", f"{_ME}/profile"), "historyId")
-    params = {"q": "newer_than:1d", "labelIds": ["INBOX"], "maxResults": count}
-    page = await session.request("GET", f"{_ME}/messages", params=params)
-    found = await lines(wire.get_text(one, "id") for one in wire.get_objects(page, "messages"))
-    return ArrivedMails(found[::-1], cursor, bool(wire.get_text(page, "nextPageToken")))
-
-
-def _filter_in_inbox(found: list[MessageSummary]) -> list[MessageSummary]:
-    return [line for line in found if "INBOX" in line.labels]
-
 
 T = TypeVar("T")
 
+_ME = "/gmail/v1/users/me"
+_LABELS = f"{_ME}/labels"
+_SYSTEM = frozenset({"INBOX", "SENT", "DRAFT", "TRASH", "SPAM", "UNREAD", "STARRED", "IMPORTANT"})
 _AT_ONCE = 8
+_MAX_PAGES = 10
+_PARTS = "partId,mimeType,filename,headers,body(size,attachmentId)"
+_LINE = f"id,threadId,labelIds,snippet,internalDate,payload({_PARTS},parts({_PARTS},parts({_PARTS},parts({_PARTS}))))"
+"""Fields of a message without its content."""
+_INLINE_BYTES = 3_000_000
+"""Larger mails must be uploaded."""
 
 
 async def gather_limited(ask: Callable[[str], Awaitable[T]], ids: Iterable[str]) -> list[T]:
@@ -161,68 +61,48 @@ async def gather_limited(ask: Callable[[str], Awaitable[T]], ids: Iterable[str])
     return [task.result() for task in tasks]
 
 
-ME = "/gmail/v1/users/me"
-_PARTS = "partId,mimeType,filename,headers,body(size,attachmentId)"
-LINE = f"id,threadId,labelIds,snippet,internalDate,payload({_PARTS},parts({_PARTS},parts({_PARTS},parts({_PARTS}))))"
-"""Fields of a message without its content."""
-_INLINE_BYTES = 3_000_000
-"""Larger mails must be uploaded."""
-
-
 class GoogleMailbox:
     def __init__(self, session: GoogleSession) -> None:
-        self._session = session
-        self._labels = GoogleLabels(session)
-
-    @property
-    def address(self) -> str:
-        return self._session.email
+        self.address, self._session = session.email, session
+        self.filters_note: str | None = None
 
     @property
     def rejected(self) -> bool:
         return self._session.rejected
 
-    @property
-    def filters_note(self) -> str | None:
-        return None
-
     async def find(self, query: str, labels: tuple[str, ...], count: int, page_token: str | None) -> FoundMails:
         params = {
             "q": query or None,
-            "labelIds": list(await self._labels.resolve_ids(labels)),
+            "labelIds": list(await self._resolve_labels(labels)),
             "maxResults": count,
             "pageToken": page_token or None,
         }
-        page = await self._session.request("GET", f"{ME}/messages", params=params)
-        lines = await self.load_summaries(wire.get_text(one, "id") for one in wire.get_objects(page, "messages"))
-        return FoundMails(lines, wire.get_text(page, "nextPageToken") or None)
-
-    async def load_summaries(self, ids: Iterable[str]) -> list[MessageSummary]:
-        """Summaries in this order, without mails deleted meanwhile."""
-        found = await gather_limited(self._load_summary, ids)
-        return [line for line in found if line is not None]
+        page = await self._session.request("GET", f"{_ME}/messages", params=params)
+        return FoundMails(await self._load_summaries(_ids_of(page)), wire.get_text(page, "nextPageToken") or None)
 
     async def read(self, message_id: str) -> MailMessage:
-        message = await self._session.request("GET", _path_of("messages", message_id), params={"format": "full"})
+        message = await self._load_message(message_id)
 
         def parse_message(stop: StopSign) -> MailMessage:  # a long mail must not block the event loop
             content = extract_body(wire.parse_part(wire.get_object(message, "payload")))
-            return MailMessage(wire.parse_summary(message), wire.parse_headers(message), content)
+            return MailMessage(wire.parse_summary(message), content)
 
         return await in_thread(parse_message)
 
     async def list_arrivals(self, cursor: str | None, count: int) -> ArrivedMails:
-        return await list_arrivals(self._session, self.load_summaries, cursor, count)
+        """Without a cursor, or with an expired one, the mails of the last day."""
+        if cursor is None or not cursor.isdecimal():
+            return await self._list_last_day(count)
+        try:
+            ids, behind, more = await self._read_history(cursor, count)
+        except NotFound:
+            return await self._list_last_day(count)
+        found = await self._load_summaries(ids)
+        return ArrivedMails([line for line in found if "INBOX" in line.labels], behind, more)
 
     async def attachment(self, message_id: str, attachment_id: str, max_bytes: int) -> AttachmentContent:
-        message = await self._session.request("GET", _path_of("messages", message_id), params={"format": "full"})
-        payload = wire.get_object(message, "payload")
-        parts = {part.id: part for part in wire.parse_part(payload).walk() if is_file(part)}
-        if attachment_id not in parts:
-            raise NotFound(
-                "The mail has no such attachment.", hint="list_attachments shows them.", field="attachment_id"
-            )
-        part = parts[attachment_id]
+        payload = wire.get_object(await self._load_message(message_id), "payload")
+        part = find_attachment(wire.parse_part(payload), attachment_id)
         if part.size > max_bytes:
             raise TooLarge(
                 f"The attachment has {part.size} bytes; at most {max_bytes} are fetched.",
@@ -248,8 +128,8 @@ class GoogleMailbox:
             found = await self._find_sent(message_id)
             if found is None:
                 raise
-            return SendOutcome(found.id, found.thread_id)
-        return SendOutcome(wire.get_text(sent, "id"), wire.get_text(sent, "threadId"))
+            return found.model_copy(update={"already_sent": False})
+        return _to_outcome(sent)
 
     async def trash(self, message_id: str) -> str:
         await self._session.request("POST", f"{_path_of('messages', message_id)}/trash", repeatable=True)
@@ -257,8 +137,8 @@ class GoogleMailbox:
 
     async def relabel(self, message_id: str, add: tuple[str, ...], remove: tuple[str, ...]) -> tuple[str, list[str]]:
         change = {
-            "addLabelIds": list(await self._labels.resolve_ids(add)),
-            "removeLabelIds": list(await self._labels.resolve_ids(remove)),
+            "addLabelIds": list(await self._resolve_labels(add)),
+            "removeLabelIds": list(await self._resolve_labels(remove)),
         }
         path = f"{_path_of('messages', message_id)}/modify"
         return message_id, list(
@@ -266,10 +146,8 @@ class GoogleMailbox:
         )
 
     async def drafts(self, count: int) -> list[MailDraft]:
-        page = await self._session.request("GET", f"{ME}/drafts", params={"maxResults": count})
-        found = await gather_limited(
-            self._load_draft, [wire.get_text(one, "id") for one in wire.get_objects(page, "drafts")]
-        )
+        page = await self._session.request("GET", f"{_ME}/drafts", params={"maxResults": count})
+        found = await gather_limited(self._load_draft, _ids_of(page, "drafts"))
         return [wire.parse_draft(draft) for draft in found if draft]
 
     async def create_draft(self, mail: EmailMessage, thread_id: str | None) -> MailDraft:
@@ -286,40 +164,48 @@ class GoogleMailbox:
 
     async def send_draft(self, draft_id: str) -> SendOutcome:
         try:
-            sent = await self._session.request("POST", f"{ME}/drafts/send", json={"id": draft_id})
+            sent = await self._session.request("POST", f"{_ME}/drafts/send", json={"id": draft_id})
         except OutcomeUnknown:
             if await self._load_draft(draft_id):
                 raise
-            return SendOutcome(None)  # Google removes a draft only if it was sent or deleted
-        return SendOutcome(wire.get_text(sent, "id"), wire.get_text(sent, "threadId"))
+            return SendOutcome()  # Google removes a draft only if it was sent or deleted
+        return _to_outcome(sent)
 
     async def delete_draft(self, draft_id: str) -> None:
         await self._session.request("DELETE", _path_of("drafts", draft_id))
 
     async def labels(self) -> list[MailLabel]:
-        return await self._labels.load_all()
+        page = await self._session.request("GET", _LABELS)
+        return [wire.parse_label(one) for one in wire.get_objects(page, "labels")]
 
     async def create_label(self, name: str) -> MailLabel:
-        return await self._labels.create(name)
+        shown = {"labelListVisibility": "labelShow", "messageListVisibility": "show"}
+        try:
+            made = await self._session.request("POST", _LABELS, json={"name": name, **shown})
+        except Conflict as error:
+            raise Conflict(f"There is a label {name} already.", field="name") from error
+        return wire.parse_label({**made, "type": "user"})
 
     async def delete_label(self, label_id: str) -> MailLabel:
-        return await self._labels.delete(label_id)
+        label = await self._find_label(label_id)
+        if label.kind == "system":
+            raise NotAllowed(f"{label.name} belongs to the mailbox and can not be deleted.", field="label_id")
+        await self._session.request("DELETE", f"{_LABELS}/{quote(label.id, safe='')}")
+        return label
 
     async def filters(self) -> list[MailFilter]:
-        page = await self._session.request("GET", f"{ME}/settings/filters")
+        page = await self._session.request("GET", f"{_ME}/settings/filters")
         return [wire.parse_filter(one) for one in wire.get_objects(page, "filter")]
 
     async def filter(self, filter_id: str) -> MailFilter:
         return wire.parse_filter(await self._session.request("GET", _path_of("settings/filters", filter_id)))
 
     async def create_filter(self, criteria: FilterCriteria, action: FilterAction) -> MailFilter:
-        known = FilterAction(
-            await self._labels.resolve_ids(action.add_label_ids),
-            await self._labels.resolve_ids(action.remove_label_ids),
-            action.forward,
-        )
+        add = await self._resolve_labels(tuple(action.add_label_ids or ()))
+        remove = await self._resolve_labels(tuple(action.remove_label_ids or ()))
+        known = action.model_copy(update={"add_label_ids": list(add), "remove_label_ids": list(remove)})
         asked = wire.format_filter(criteria, known)
-        return wire.parse_filter(await self._session.request("POST", f"{ME}/settings/filters", json=asked))
+        return wire.parse_filter(await self._session.request("POST", f"{_ME}/settings/filters", json=asked))
 
     async def delete_filter(self, filter_id: str) -> None:
         await self._session.request("DELETE", _path_of("settings/filters", filter_id))
@@ -327,12 +213,65 @@ class GoogleMailbox:
     async def close(self) -> None:
         """The session belongs to the account."""
 
+    async def _read_history(self, cursor: str, count: int) -> tuple[list[str], str, bool]:
+        """Ids in order of arrival. If there are too many, the cursor is after the last one returned."""
+        ids: list[str] = []
+        behind, page_token = cursor, None
+        for _ in range(_MAX_PAGES):
+            params = {
+                "startHistoryId": cursor,
+                "historyTypes": "messageAdded",
+                "labelId": "INBOX",
+                "maxResults": 100,
+                "pageToken": page_token,
+            }
+            page = await self._session.request("GET", f"{_ME}/history", params=params)
+            for record in wire.get_objects(page, "history"):
+                added = [wire.get_object(one, "message") for one in wire.get_objects(record, "messagesAdded")]
+                new = [one for message in added if (one := wire.get_text(message, "id")) and one not in ids]
+                if ids and len(ids) + len(new) > count:
+                    return ids, behind, True
+                ids += new
+                behind = wire.get_text(record, "id") or behind
+            page_token = wire.get_text(page, "nextPageToken") or None
+            if page_token is None:
+                return ids, wire.get_text(page, "historyId") or behind, False
+        return ids, behind, True
+
+    async def _list_last_day(self, count: int) -> ArrivedMails:
+        # Read the cursor first, so that mail arriving meanwhile is seen twice rather than never.
+        cursor = wire.get_text(await self._session.request("GET", f"{_ME}/profile"), "historyId")
+        params = {"q": "newer_than:1d", "labelIds": ["INBOX"], "maxResults": count}
+        page = await self._session.request("GET", f"{_ME}/messages", params=params)
+        found = await self._load_summaries(_ids_of(page))
+        return ArrivedMails(found[::-1], cursor, bool(wire.get_text(page, "nextPageToken")))
+
+    async def _resolve_labels(self, labels: tuple[str, ...]) -> tuple[str, ...]:
+        """Ids of labels given by id or name. Makes no request if all are clearly ids."""
+        if all(label.startswith("Label_") or label in _SYSTEM for label in labels):
+            return labels
+        return tuple([(await self._find_label(label)).id for label in labels])
+
+    async def _find_label(self, label: str) -> MailLabel:
+        known = await self.labels()
+        same = [one for one in known if one.id == label] or [one for one in known if one.name.lower() == label.lower()]
+        if not same:
+            raise NotFound(
+                f"There is no label {label[:100]!r}.", hint="list_labels shows them, create_label makes one."
+            )
+        return same[0]
+
+    async def _load_message(self, message_id: str, **fields: str) -> JsonObject:
+        return await self._session.request("GET", _path_of("messages", message_id), params={"format": "full", **fields})
+
+    async def _load_summaries(self, ids: Iterable[str]) -> list[MessageSummary]:
+        """Summaries in this order, without mails deleted meanwhile."""
+        found = await gather_limited(self._load_summary, ids)
+        return [line for line in found if line is not None]
+
     async def _load_summary(self, message_id: str) -> MessageSummary | None:
         try:
-            params = {"format": "full", "fields": LINE}
-            return wire.parse_summary(
-                await self._session.request("GET", _path_of("messages", message_id), params=params)
-            )
+            return wire.parse_summary(await self._load_message(message_id, fields=_LINE))
         except NotFound:
             return None
 
@@ -348,10 +287,9 @@ class GoogleMailbox:
 
     async def _find_sent(self, message_id: str) -> SendOutcome | None:
         params = {"q": f"in:sent rfc822msgid:{message_id.strip('<>')}", "maxResults": 1}
-        page = await self._session.request("GET", f"{ME}/messages", params=params)
-        for one in wire.get_objects(page, "messages"):
-            return SendOutcome(wire.get_text(one, "id"), wire.get_text(one, "threadId"), already=True)
-        return None
+        page = await self._session.request("GET", f"{_ME}/messages", params=params)
+        found = wire.get_objects(page, "messages")
+        return _to_outcome(found[0], already_sent=True) if found else None
 
     async def _submit(self, method: str, path: str, mail: EmailMessage, around: JsonObject) -> JsonObject:
         """Send a mail with its metadata as JSON or, if it is large, as an upload."""
@@ -361,7 +299,7 @@ class GoogleMailbox:
             body = (
                 {"message": {**wire.get_object(around, "message"), **raw}} if "message" in around else {**around, **raw}
             )
-            return await self._session.request(method, f"{ME}/{path}", json=body)
+            return await self._session.request(method, f"{_ME}/{path}", json=body)
         edge = secrets.token_hex(16)
         pieces = [
             f"--{edge}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n{json.dumps(around)}\r\n".encode(),
@@ -371,7 +309,7 @@ class GoogleMailbox:
         ]
         return await self._session.request(
             method,
-            f"/upload{ME}/{path}",
+            f"/upload{_ME}/{path}",
             params={"uploadType": "multipart"},
             content=b"".join(pieces),
             headers={"Content-Type": f"multipart/related; boundary={edge}"},
@@ -379,7 +317,17 @@ class GoogleMailbox:
 
 
 def _path_of(kind: str, one: str) -> str:
-    return f"{ME}/{kind}/{quote(one, safe='')}"
+    return f"{_ME}/{kind}/{quote(one, safe='')}"
+
+
+def _ids_of(page: JsonObject, kind: str = "messages") -> list[str]:
+    return [wire.get_text(one, "id") for one in wire.get_objects(page, kind)]
+
+
+def _to_outcome(sent: JsonObject, *, already_sent: bool = False) -> SendOutcome:
+    return SendOutcome(
+        id=wire.get_text(sent, "id"), thread_id=wire.get_text(sent, "threadId"), already_sent=already_sent
+    )
 
 
 def _thread_fields(thread_id: str | None) -> JsonObject:

@@ -7,6 +7,8 @@ import binascii
 import html
 from datetime import UTC, datetime
 
+from pydantic.alias_generators import to_camel
+
 from annabelle.core.tools import JsonObject
 from annabelle.servers.kit.json_access import get_object, get_objects, get_strings, get_text
 from annabelle.servers.mail_calendar.mail.headers import decode_header_text, read_headers
@@ -16,11 +18,13 @@ from annabelle.servers.mail_calendar.mail.mailbox import (
     MailDraft,
     MailFilter,
     MailHeaders,
+    MailLabel,
     MessageSummary,
 )
 from annabelle.servers.mail_calendar.mail.message_parser import MailPart, is_file
 
 _MAX_DEPTH = 30
+_CRITERIA = ("from", "to", "subject", "query", "has_attachment", "size", "size_comparison")
 
 
 def parse_headers(message: JsonObject) -> MailHeaders:
@@ -36,15 +40,11 @@ def parse_summary(message: JsonObject) -> MessageSummary:
     return MessageSummary(
         id=get_text(message, "id"),
         thread_id=get_text(message, "threadId"),
-        sender=headers.sender,
-        to=headers.to,
-        subject=headers.subject,
+        headers=headers,
         date=headers.date or _parse_time(get_text(message, "internalDate")),
         snippet=decode_header_text(html.unescape(get_text(message, "snippet"))),
         labels=get_strings(message, "labelIds"),
         has_attachments=any(is_file(part) for part in parse_part(get_object(message, "payload")).walk()),
-        cc=headers.cc,
-        reply_to=headers.reply_to,
     )
 
 
@@ -76,52 +76,39 @@ def attachment_key(payload: JsonObject, part_id: str) -> str:
 
 
 def parse_draft(draft: JsonObject) -> MailDraft:
-    message = get_object(draft, "message")
-    line = parse_summary(message)
-    return MailDraft(get_text(draft, "id"), line.id or None, line.to, line.subject, line.snippet, line.date)
+    return MailDraft.from_summary(get_text(draft, "id"), parse_summary(get_object(draft, "message")))
+
+
+def parse_label(found: JsonObject) -> MailLabel:
+    kind = "user" if get_text(found, "type") == "user" else "system"
+    return MailLabel(id=get_text(found, "id"), name=get_text(found, "name"), kind=kind)
 
 
 def parse_filter(found: JsonObject) -> MailFilter:
     criteria, action = get_object(found, "criteria"), get_object(found, "action")
-    size, has_file = criteria.get("size"), criteria.get("hasAttachment")
-    comparison = get_text(criteria, "sizeComparison")
+    if get_text(criteria, "sizeComparison") not in ("larger", "smaller"):
+        criteria = {**criteria, "sizeComparison": None}
+    labels = {name: list(get_strings(action, to_camel(name))) for name in ("add_label_ids", "remove_label_ids")}
+    done = {**labels, "forward": get_text(action, "forward")}
     return MailFilter(
         id=get_text(found, "id"),
-        criteria=FilterCriteria(
-            sender=get_text(criteria, "from") or None,
-            to=get_text(criteria, "to") or None,
-            subject=get_text(criteria, "subject") or None,
-            query=get_text(criteria, "query") or None,
-            has_attachment=has_file if isinstance(has_file, bool) else None,
-            size=size if isinstance(size, int) else None,
-            size_comparison="larger" if comparison == "larger" else "smaller" if comparison == "smaller" else None,
-        ),
-        action=FilterAction(
-            get_strings(action, "addLabelIds"),
-            get_strings(action, "removeLabelIds"),
-            get_text(action, "forward") or None,
-        ),
+        criteria={
+            name: value
+            for name in _CRITERIA
+            if isinstance(value := criteria.get(to_camel(name)), str | int) and value != ""
+        },
+        action={name: value for name, value in done.items() if value},
     )
 
 
 def format_filter(criteria: FilterCriteria, action: FilterAction) -> JsonObject:
-    asked: JsonObject = {
-        "from": criteria.sender,
-        "to": criteria.to,
-        "subject": criteria.subject,
-        "query": criteria.query,
-        "hasAttachment": criteria.has_attachment,
-        "size": criteria.size,
-        "sizeComparison": criteria.size_comparison or ("larger" if criteria.size is not None else None),
-    }
-    done: JsonObject = {
-        "addLabelIds": list(action.add_label_ids) or None,
-        "removeLabelIds": list(action.remove_label_ids) or None,
-        "forward": action.forward,
-    }
+    """Google names the fields as we do, in camel case."""
+    fields = criteria.to_fields()
+    if criteria.size is not None:
+        fields.setdefault("size_comparison", "larger")
     return {
-        "criteria": {name: value for name, value in asked.items() if value is not None},
-        "action": {name: value for name, value in done.items() if value is not None},
+        "criteria": {to_camel(name): value for name, value in fields.items()},
+        "action": {to_camel(name): value for name, value in action.to_fields().items()},
     }
 
 

@@ -93,7 +93,6 @@ def read_headers(get: Callable[[str], str]) -> MailHeaders:
         sender=format_addresses(get("From")),
         to=format_addresses(get("To")),
         cc=format_addresses(get("Cc")),
-        bcc=format_addresses(get("Bcc")),
         reply_to=format_addresses(get("Reply-To")),
         subject=decode_header_text(get("Subject")),
         date=parse_date(get("Date")),
@@ -121,11 +120,8 @@ def parse_recipients(text: str | None, field: str) -> tuple[Address, ...]:
     """Parse `ada@example.com, "Love, Ada" <ada@example.com>`. The error names the first invalid address."""
     if not text or not text.strip():
         return ()
-    found: list[Address] = []
-    for name, address in _split(require_one_line(text, field), field):
-        if not name and not address:
-            continue
-        found.append(check_address(name, address, field))
+    pairs = _split(require_one_line(text, field), field)
+    found = [check_address(name, address, field) for name, address in pairs if name or address]
     if not found:
         raise _address_error(text, field)
     if len(found) > MAX_RECIPIENTS:

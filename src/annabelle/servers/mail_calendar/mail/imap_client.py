@@ -1,4 +1,4 @@
-"""Typed interface to the used part of the IMAP library. Imported on first use."""
+"""Typed interface to the used part of the IMAP library."""
 
 from __future__ import annotations
 
@@ -11,23 +11,11 @@ from typing import Protocol, cast
 
 import imapclient
 from imapclient import imap_utf7
-from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, LoginError
+from imapclient.exceptions import IMAPClientError
 from imapclient.imapclient import _literal as literal  # pyright: ignore  no public name; sends bytes as they are
 
 from annabelle.core.connections import MailServerAddress
 from annabelle.servers.mail_calendar.mail.search_query import Criteria, SearchText
-
-__all__ = [
-    "IMAPClientAbortError",
-    "IMAPClientError",
-    "ImapClient",
-    "LoginError",
-    "check_alive",
-    "encode_search",
-    "list_folders",
-    "open_client",
-    "set_long_timeout",
-]
 
 SECONDS = 30.0
 """Seconds a server may be silent after sign-in."""
@@ -65,7 +53,6 @@ class ImapClient(Protocol):
     def add_flags(self, messages: Sequence[int], flags: Sequence[bytes], silent: bool = False) -> object: ...
     def remove_flags(self, messages: Sequence[int], flags: Sequence[bytes], silent: bool = False) -> object: ...
     def uid_expunge(self, messages: Sequence[int]) -> object: ...
-    def expunge(self) -> object: ...
 
 
 def open_client(server: MailServerAddress, seconds: float, context: ssl.SSLContext) -> ImapClient:

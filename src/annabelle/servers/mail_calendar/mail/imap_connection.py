@@ -8,30 +8,25 @@ import logging
 import ssl
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
+
+from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, LoginError
 
 from annabelle.core.connections import MailAccount
 from annabelle.core.errors import AnnabelleError, Unavailable
-from annabelle.servers.kit import StopSign, deferred_module, in_thread
-from annabelle.servers.mail_calendar.config import ServerAccess, SignedIn, certificate_refused
-
-if TYPE_CHECKING:
-    from annabelle.servers.mail_calendar.mail import imap_client
-    from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
-else:
-    imap_client = deferred_module("annabelle.servers.mail_calendar.mail.imap_client")
-
+from annabelle.servers.kit import StopSign, in_thread
+from annabelle.servers.mail_calendar.config import ServerAccess, SignedIn, certificate_refused, password_refused
+from annabelle.servers.mail_calendar.mail import imap_client
+from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
-WRONG_PASSWORD = "The mail server does not accept the user name or the password."  # noqa: S105  a sentence
-CONNECT_AGAIN = "Run: annabelle connect mail"
 _IDLE_SECONDS = 20.0
 """After this many idle seconds, a connection is checked before use."""
 _WAIT_SECONDS = 100.0
 
-ImapWork = Callable[["ImapClient", StopSign], T]
+ImapWork = Callable[[ImapClient, StopSign], T]
 
 
 class ImapConnection:
@@ -93,7 +88,7 @@ class ImapConnection:
                 return work()
             except AnnabelleError:
                 raise
-            except imap_client.IMAPClientError as error:
+            except IMAPClientError as error:
                 line.drop()
                 if last or not _is_broken(error):
                     raise _to_error(error) from error
@@ -113,19 +108,19 @@ class ImapConnection:
         if client is not None and time.monotonic() - line.used > _IDLE_SECONDS:
             try:
                 imap_client.check_alive(client)
-            except (imap_client.IMAPClientError, OSError, EOFError):
+            except (IMAPClientError, OSError, EOFError):
                 line.drop()
                 client = None
         if client is None:
             client = imap_client.open_client(self._account.imap, self._access.seconds, self._access.tls_context())
             try:
                 _sign_in(client, self._account)
-            except imap_client.LoginError as error:
+            except LoginError as error:
                 _log_out(client)
                 if _is_broken(error) or "[UNAVAILABLE]" in str(error):
                     raise OSError("no sign-in for now") from error
                 self.rejected = True
-                raise Unavailable(WRONG_PASSWORD, hint=CONNECT_AGAIN) from error
+                raise password_refused() from error
             except BaseException:
                 _log_out(client)
                 raise
@@ -162,7 +157,7 @@ def _to_error(error: Exception) -> AnnabelleError:
 
 def _is_broken(error: Exception) -> bool:
     """The library distinguishes a broken connection from a refusal by error class, except at login."""
-    kinds = (imap_client.IMAPClientAbortError, OSError, EOFError)
+    kinds = (IMAPClientAbortError, OSError, EOFError)
     return isinstance(error, kinds) or isinstance(error.__context__, kinds)
 
 

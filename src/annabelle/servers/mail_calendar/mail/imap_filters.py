@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
 from annabelle.core.errors import NotAllowed, NotFound, StorageTrouble, TooLarge
 from annabelle.core.home import write_atomically
 from annabelle.core.ids import new_id
-from annabelle.servers.kit import StopSign, deferred_module
+from annabelle.servers.kit import StopSign
+from annabelle.servers.mail_calendar.mail import imap_client
+from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
 from annabelle.servers.mail_calendar.mail.imap_folders import INBOX, ImapFolder, ImapFolders
 from annabelle.servers.mail_calendar.mail.imap_messages import (
     ImapMessageId,
@@ -25,36 +27,21 @@ from annabelle.servers.mail_calendar.mail.imap_messages import (
 from annabelle.servers.mail_calendar.mail.mailbox import FilterAction, FilterCriteria, MailFilter
 from annabelle.servers.mail_calendar.mail.search_query import Criteria, SearchText, parse_query
 
-if TYPE_CHECKING:
-    from annabelle.servers.mail_calendar.mail import imap_client
-    from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
-else:
-    imap_client = deferred_module("annabelle.servers.mail_calendar.mail.imap_client")
-
-
 _log = logging.getLogger(__name__)
 MAX_FILTERS = 200
 _AT_ONCE = 500
 """New mails sorted in one run. The rest follow in the next."""
 
 
-class StoredFilter(BaseModel):
+class StoredFilter(FilterCriteria):
     id: str
-    sender: str | None = None
-    to: str | None = None
-    subject: str | None = None
-    query: str | None = None
-    has_attachment: bool | None = None
-    size: int | None = None
-    size_comparison: Literal["larger", "smaller"] | None = None
     add: list[str] = Field(default_factory=list[str])
     remove: list[str] = Field(default_factory=list[str])
 
     def to_filter(self) -> MailFilter:
-        criteria = FilterCriteria(
-            self.sender, self.to, self.subject, self.query, self.has_attachment, self.size, self.size_comparison
-        )
-        return MailFilter(self.id, criteria, FilterAction(tuple(self.add), tuple(self.remove)))
+        labels: dict[str, str | list[str]] = {"add_label_ids": self.add, "remove_label_ids": self.remove}
+        action = {name: named for name, named in labels.items() if named}
+        return MailFilter(id=self.id, criteria=self.to_fields(), action=action)
 
 
 class StoredAccountFilters(BaseModel):
@@ -63,6 +50,12 @@ class StoredAccountFilters(BaseModel):
     filters: list[StoredFilter] = Field(default_factory=list[StoredFilter])
     validity: int = 0
     next_uid: int = 0
+
+    def find(self, filter_id: str) -> StoredFilter:
+        for kept in self.filters:
+            if kept.id == filter_id:
+                return kept
+        raise NotFound("There is no filter with this id.", hint="list_filters shows them.", field="filter_id")
 
 
 class _FilterFile(BaseModel):
@@ -79,11 +72,12 @@ class ImapFilterStore:
     def read(self) -> StoredAccountFilters:
         return self._load().accounts.get(self._address) or StoredAccountFilters()
 
-    async def change(self, edit: Callable[[StoredAccountFilters], None]) -> None:
+    @contextlib.asynccontextmanager
+    async def edit(self) -> AsyncGenerator[StoredAccountFilters]:
+        """Yield the filters to be changed, and write them if nothing is raised."""
         async with self._changing:
             whole = self._load()
-            account = whole.accounts.setdefault(self._address, StoredAccountFilters())
-            edit(account)
+            yield whole.accounts.setdefault(self._address, StoredAccountFilters())
             try:
                 write_atomically(self._file, whole.model_dump_json(indent=2))
             except OSError as error:
@@ -96,38 +90,20 @@ class ImapFilterStore:
                 "Forwarding by a filter needs a Google account; in this mailbox filters only set labels.",
                 hint="Leave out forward.",
             )
-        made = StoredFilter(
-            id=new_id("fl"),
-            sender=criteria.sender,
-            to=criteria.to,
-            subject=criteria.subject,
-            query=criteria.query,
-            has_attachment=criteria.has_attachment,
-            size=criteria.size,
-            size_comparison=criteria.size_comparison,
-            add=list(action.add_label_ids),
-            remove=list(action.remove_label_ids),
-        )
+        add, remove = action.add_label_ids or [], action.remove_label_ids or []
+        made = StoredFilter(**criteria.model_dump(), id=new_id("fl"), add=add, remove=remove)
         build_criteria(made)  # refuse an invalid query now, not when mail arrives
-
-        def append_filter(account: StoredAccountFilters) -> None:
+        async with self.edit() as account:
             if len(account.filters) >= MAX_FILTERS:
                 raise TooLarge(f"There are {MAX_FILTERS} filters already.", hint="Delete one with delete_filter.")
             if not account.filters:
                 account.validity, account.next_uid = validity, next_uid
             account.filters.append(made)
-
-        await self.change(append_filter)
         return made.to_filter()
 
     async def remove(self, filter_id: str) -> None:
-        def remove_filter(account: StoredAccountFilters) -> None:
-            kept = [one for one in account.filters if one.id != filter_id]
-            if len(kept) == len(account.filters):
-                raise NotFound("There is no filter with this id.", hint="list_filters shows them.", field="filter_id")
-            account.filters = kept
-
-        await self.change(remove_filter)
+        async with self.edit() as account:
+            account.filters.remove(account.find(filter_id))
 
     def _load(self) -> _FilterFile:
         try:

@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from annabelle.core.errors import Conflict, InvalidArguments, NotAllowed, NotFound
-from annabelle.servers.kit import deferred_module
+from annabelle.servers.mail_calendar.mail import imap_client
+from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
 from annabelle.servers.mail_calendar.mail.mailbox import MailLabel
-
-if TYPE_CHECKING:
-    from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
-
-if TYPE_CHECKING:
-    from annabelle.servers.mail_calendar.mail import imap_client
-    from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
-else:
-    imap_client = deferred_module("annabelle.servers.mail_calendar.mail.imap_client")
-
 
 INBOX, SENT, DRAFT, TRASH, SPAM, ARCHIVE, ALL = "INBOX", "SENT", "DRAFT", "TRASH", "SPAM", "ARCHIVE", "ALL"
 FLAGS = {"UNREAD": b"\\Seen", "STARRED": b"\\Flagged"}
@@ -36,7 +26,6 @@ _NAMES = {
 }
 _MADE = {SENT: "Sent", DRAFT: "Drafts", TRASH: "Trash", SPAM: "Junk", ARCHIVE: "Archive"}
 _SPOKEN = {"DRAFTS": DRAFT, "JUNK": SPAM, "BIN": TRASH}
-MAX_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +36,9 @@ class ImapFolder:
     label: str
     special: bool
     can_hold: bool = True
+
+    def to_label(self) -> MailLabel:
+        return MailLabel(id=self.label, name=self.label, kind="system" if self.special else "user")
 
 
 class ImapFolders:
@@ -92,6 +84,10 @@ class ImapFolders:
             f"There is no label {label[:100]!r}.", hint="list_labels shows them, create_label makes one.", field=field
         )
 
+    def find_all(self, labels: Iterable[str], field: str) -> list[ImapFolder]:
+        """Folders of those labels that are not flags."""
+        return [self.find(label, field) for label in labels if label.upper() not in FLAGS]
+
     def ensure(self, client: ImapClient, label: str) -> ImapFolder:
         """Folder of a special use, created if there is none."""
         found = self.special(label)
@@ -110,10 +106,8 @@ class ImapFolders:
         return [one for one in self.all if one.can_hold and one.label not in (TRASH, SPAM, DRAFT)]
 
     def labels(self) -> list[MailLabel]:
-        places = [
-            MailLabel(one.label, one.label, "system" if one.special else "user") for one in self.all if one.can_hold
-        ]
-        return [*places, *(MailLabel(name, name, "system") for name in FLAGS)]
+        flags = [MailLabel(id=name, name=name, kind="system") for name in FLAGS]
+        return [*(one.to_label() for one in self.all if one.can_hold), *flags]
 
     def server_name(self, label: str) -> str:
         """Server's name for a folder, below INBOX if all folders are there."""
@@ -150,7 +144,7 @@ def create_label(client: ImapClient, name: str) -> MailLabel:
         raise Conflict(f"There is a label {name} already.", field="name")
     client.create_folder(made)
     client.subscribe_folder(made)
-    return MailLabel(ImapFolders.load(client).find(made).label, name, "user")
+    return MailLabel(id=ImapFolders.load(client).find(made).label, name=name, kind="user")
 
 
 def delete_label(client: ImapClient, label_id: str) -> MailLabel:
@@ -169,4 +163,4 @@ def delete_label(client: ImapClient, label_id: str) -> MailLabel:
             client.copy(uids, goal.name)
     client.select_folder("INBOX", readonly=True)
     client.delete_folder(folder.name)
-    return MailLabel(folder.label, folder.label, "user")
+    return folder.to_label()

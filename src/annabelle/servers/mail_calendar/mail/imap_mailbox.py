@@ -6,18 +6,17 @@ from collections import OrderedDict
 from dataclasses import replace
 from email.message import EmailMessage
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from annabelle.core.connections import MailAccount
-from annabelle.core.errors import AnnabelleError, NotFound, TooLarge
+from annabelle.core.errors import AnnabelleError, TooLarge
 from annabelle.servers.kit import StopSign
-from annabelle.servers.kit.pagination import make_token as token_of
-from annabelle.servers.kit.pagination import read_token
+from annabelle.servers.kit.pagination import make_token, read_token
 from annabelle.servers.mail_calendar.config import ServerAccess
 from annabelle.servers.mail_calendar.mail import imap_folders, imap_outbox, imap_search
+from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
 from annabelle.servers.mail_calendar.mail.imap_connection import ImapConnection
-from annabelle.servers.mail_calendar.mail.imap_filters import ImapFilterStore, StoredAccountFilters, apply_to_new_mail
-from annabelle.servers.mail_calendar.mail.imap_folders import FLAGS, TRASH, ImapFolder, ImapFolders
+from annabelle.servers.mail_calendar.mail.imap_filters import ImapFilterStore, apply_to_new_mail
+from annabelle.servers.mail_calendar.mail.imap_folders import TRASH, ImapFolder, ImapFolders
 from annabelle.servers.mail_calendar.mail.imap_messages import (
     ImapMessageId,
     apply_label_change,
@@ -41,13 +40,9 @@ from annabelle.servers.mail_calendar.mail.mailbox import (
     MailMessage,
     SendOutcome,
 )
-from annabelle.servers.mail_calendar.mail.message_parser import file_name, is_file, parse_mail
+from annabelle.servers.mail_calendar.mail.message_parser import file_name, find_attachment, parse_mail
 from annabelle.servers.mail_calendar.mail.outgoing_mail import keep_thread
 from annabelle.servers.mail_calendar.mail.search_query import parse_query
-
-if TYPE_CHECKING:
-    from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
-
 
 _REMEMBERED_MOVES = 500
 
@@ -56,23 +51,18 @@ class ImapMailbox:
     """Uses one connection for all calls. While the process runs, ids of moved mails keep working."""
 
     def __init__(self, account: MailAccount, state: Path, access: ServerAccess) -> None:
-        self._account = account
+        self.address = account.address
+        self.filters_note: str | None = (
+            "Annabelle applies this filter when new mail is asked for; the mail server knows nothing of it."
+        )
         self.connection = ImapConnection(account, access)
         self._filters = ImapFilterStore(state / "filters.json", account.address)
         self._moved: OrderedDict[ImapMessageId, ImapMessageId] = OrderedDict()
         self._outbox = ImapOutbox(account, self.connection, access)
 
     @property
-    def address(self) -> str:
-        return self._account.address
-
-    @property
     def rejected(self) -> bool:
         return self.connection.rejected
-
-    @property
-    def filters_note(self) -> str | None:
-        return "Annabelle applies this filter when new mail is asked for; the mail server knows nothing of it."
 
     async def find(self, query: str, labels: tuple[str, ...], count: int, page_token: str | None) -> FoundMails:
         asked = parse_query(query)
@@ -85,7 +75,7 @@ class ImapMailbox:
             told = None
             if len(places) > imap_search.MAX_FOLDERS:
                 told = f"Only {imap_search.MAX_FOLDERS} of {len(places)} folders were searched; name one with in:."
-            return FoundMails(lines, token_of(start + count) if len(hits) > start + count else None, told)
+            return FoundMails(lines, make_token(start + count) if len(hits) > start + count else None, told)
 
         return await self.connection.run(search_folders)
 
@@ -109,12 +99,7 @@ class ImapMailbox:
         def read_attachment(client: ImapClient, stop: StopSign) -> AttachmentContent:
             select_message(client, place, readonly=True)
             data, size = load_raw(client, place)
-            parts = {part.id: part for part in parse_mail(data).root.walk() if is_file(part)}
-            if attachment_id not in parts:
-                raise NotFound(
-                    "The mail has no such attachment.", hint="list_attachments shows them.", field="attachment_id"
-                )
-            part = parts[attachment_id]
+            part = find_attachment(parse_mail(data).root, attachment_id)
             if part.size > max_bytes or size > len(data):
                 raise TooLarge(
                     f"The attachment has more than the {max_bytes} bytes that are fetched.",
@@ -195,17 +180,12 @@ class ImapMailbox:
         return [kept.to_filter() for kept in self._filters.read().filters]
 
     async def filter(self, filter_id: str) -> MailFilter:
-        for kept in self._filters.read().filters:
-            if kept.id == filter_id:
-                return kept.to_filter()
-        raise NotFound("There is no filter with this id.", hint="list_filters shows them.", field="filter_id")
+        return self._filters.read().find(filter_id).to_filter()
 
     async def create_filter(self, criteria: FilterCriteria, action: FilterAction) -> MailFilter:
         def check_labels(client: ImapClient, stop: StopSign) -> tuple[int, int]:
             folders = ImapFolders.load(client)
-            for label in (*action.add_label_ids, *action.remove_label_ids):
-                if label.upper() not in FLAGS:
-                    folders.find(label, "action")
+            folders.find_all([*(action.add_label_ids or []), *(action.remove_label_ids or [])], "action")
             status = client.folder_status("INBOX", ["UIDVALIDITY", "UIDNEXT"])
             return status.get(b"UIDVALIDITY", 0), status.get(b"UIDNEXT", 1)
 
@@ -226,11 +206,8 @@ class ImapMailbox:
                 return None
             validity, ahead = await self.connection.run(lambda client, stop: apply_to_new_mail(client, stop, kept))
             if (validity, ahead) != (kept.validity, kept.next_uid):
-
-                def note_progress(account: StoredAccountFilters) -> None:
+                async with self._filters.edit() as account:
                     account.validity, account.next_uid = validity, ahead
-
-                await self._filters.change(note_progress)
         except AnnabelleError as error:
             return f"The filters were not applied: {error.message}"
         return None

@@ -8,21 +8,16 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from annabelle.core.errors import InvalidArguments, NotFound
-from annabelle.servers.kit import deferred_module
+from annabelle.servers.mail_calendar.mail import imap_client
 from annabelle.servers.mail_calendar.mail.headers import find_message_ids
+from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
 from annabelle.servers.mail_calendar.mail.imap_folders import ARCHIVE, FLAGS, ImapFolder, ImapFolders
-from annabelle.servers.mail_calendar.mail.mailbox import MailBody, MailHeaders, MailMessage, MessageSummary
+from annabelle.servers.mail_calendar.mail.mailbox import MailBody, MailMessage, MessageSummary
 from annabelle.servers.mail_calendar.mail.message_parser import ParsedMail, extract_body, parse_mail
 from annabelle.servers.mail_calendar.mail.search_query import Criteria, SearchText
-
-if TYPE_CHECKING:
-    from annabelle.servers.mail_calendar.mail import imap_client
-    from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
-else:
-    imap_client = deferred_module("annabelle.servers.mail_calendar.mail.imap_client")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +128,7 @@ def read_message(client: ImapClient, place: ImapMessageId, label: str) -> MailMe
     parsed = parse_mail(data)
     notice = f"The mail has {size} bytes; only its beginning was read." if size > len(data) else None
     content = extract_body(parsed.root)
-    return MailMessage(
-        build_summary(place, label, fetched[place.uid], parsed, content), parsed.headers, content, notice
-    )
+    return MailMessage(build_summary(place, label, fetched[place.uid], parsed, content), content, notice)
 
 
 def load_raw(client: ImapClient, place: ImapMessageId) -> tuple[bytes, int]:
@@ -159,13 +152,11 @@ def build_summary(
 ) -> MessageSummary:
     flags = {flag.lower() for flag in cast("tuple[bytes, ...]", fetched.get(b"FLAGS", ()))}
     arrived = fetched.get(b"INTERNALDATE")
-    headers: MailHeaders = parsed.headers
+    headers = parsed.headers
     return MessageSummary(
         id=place.encode(),
         thread_id=thread_id_of(headers.message_id, headers.references, place),
-        sender=headers.sender,
-        to=headers.to,
-        subject=headers.subject,
+        headers=headers,
         date=headers.date or (to_utc(arrived) if isinstance(arrived, datetime) else None),
         snippet=make_snippet((content or extract_body(parsed.root)).text),
         labels=(
@@ -174,8 +165,6 @@ def build_summary(
             *(["STARRED"] if b"\\flagged" in flags else []),
         ),
         has_attachments=has_attachment(fetched.get(b"BODYSTRUCTURE")),
-        cc=headers.cc,
-        reply_to=headers.reply_to,
     )
 
 
@@ -233,9 +222,8 @@ def plan_label_change(
         mark = FLAGS.get(label.upper())
         if mark is not None:
             (setting if adding != (label.upper() == "UNREAD") else clearing).append(mark)
-    targets = [folders.find(one, "add_label_ids") for one in add if one.upper() not in FLAGS]
-    leaving = [folders.find(one, "remove_label_ids") for one in remove if one.upper() not in FLAGS]
-    targets = [folder for folder in dict.fromkeys(targets) if folder.name != here.name]
+    targets = [one for one in dict.fromkeys(folders.find_all(add, "add_label_ids")) if one.name != here.name]
+    leaving = folders.find_all(remove, "remove_label_ids")
     if any(folder in leaving for folder in targets):
         raise InvalidArguments("The same label can not be added and removed.", field="remove_label_ids")
     if not any(folder.name == here.name for folder in leaving):

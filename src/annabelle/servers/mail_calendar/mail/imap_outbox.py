@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from email import message_from_bytes
 from email.message import EmailMessage, Message
 from email.policy import SMTP, compat32
-from typing import TYPE_CHECKING
 
 import anyio
 
@@ -27,12 +26,14 @@ from annabelle.core.errors import (
     Unavailable,
 )
 from annabelle.servers.kit import StopSign, in_thread
-from annabelle.servers.mail_calendar.config import ServerAccess, SignedIn, certificate_refused
+from annabelle.servers.mail_calendar.config import ServerAccess, SignedIn, certificate_refused, password_refused
 from annabelle.servers.mail_calendar.mail.headers import check_address, find_message_ids, parse_addresses
-from annabelle.servers.mail_calendar.mail.imap_connection import CONNECT_AGAIN, WRONG_PASSWORD, ImapConnection
+from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
+from annabelle.servers.mail_calendar.mail.imap_connection import ImapConnection
 from annabelle.servers.mail_calendar.mail.imap_folders import DRAFT, SENT, ImapFolders
 from annabelle.servers.mail_calendar.mail.imap_messages import (
     ImapMessageId,
+    build_summary,
     delete_messages,
     find_by_header_id,
     get_validity,
@@ -40,15 +41,10 @@ from annabelle.servers.mail_calendar.mail.imap_messages import (
     load_raw,
     load_summaries,
     make_draft_id,
-    make_snippet,
     parse_draft_id,
 )
 from annabelle.servers.mail_calendar.mail.mailbox import MailDraft, SendOutcome
-from annabelle.servers.mail_calendar.mail.message_parser import extract_body, parse_mail, raw_header
-from annabelle.servers.mail_calendar.mail.outgoing_mail import to_bytes_without_bcc
-
-if TYPE_CHECKING:
-    from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
+from annabelle.servers.mail_calendar.mail.message_parser import parse_mail, raw_header
 
 
 def list_drafts(client: ImapClient, count: int) -> list[MailDraft]:
@@ -58,13 +54,8 @@ def list_drafts(client: ImapClient, count: int) -> list[MailDraft]:
     validity = get_validity(client.select_folder(folder.name, readonly=True))
     uids = sorted(client.search([b"UNDELETED"]), reverse=True)[:count]
     return [
-        MailDraft(
-            id=make_draft_id(load_header_id(client, uid), ImapMessageId(folder.name, validity, uid)),
-            message_id=line.id,
-            to=line.to,
-            subject=line.subject,
-            snippet=line.snippet,
-            date=line.date,
+        MailDraft.from_summary(
+            make_draft_id(load_header_id(client, uid), ImapMessageId(folder.name, validity, uid)), line
         )
         for uid, line in load_summaries(client, folder, validity, uids).items()
     ]
@@ -82,15 +73,8 @@ def save_draft(client: ImapClient, message_id: str, data: bytes) -> MailDraft:
     if former:
         delete_messages(client, former)
     place = ImapMessageId(folder.name, validity, max(now, default=0))
-    parsed = parse_mail(data)
-    return MailDraft(
-        id=make_draft_id(message_id, place),
-        message_id=place.encode(),
-        to=parsed.headers.to,
-        subject=parsed.headers.subject,
-        snippet=make_snippet(extract_body(parsed.root).text),
-        date=parsed.headers.date,
-    )
+    summary = build_summary(place, folder.label, {}, parse_mail(data))
+    return MailDraft.from_summary(make_draft_id(message_id, place), summary)
 
 
 def find_draft(client: ImapClient, given: str) -> ImapMessageId:
@@ -149,7 +133,7 @@ async def deliver_mail(
         try:
             server = _connect(account, access)
         except smtplib.SMTPAuthenticationError as error:
-            raise Unavailable(WRONG_PASSWORD, hint=CONNECT_AGAIN) from error
+            raise password_refused() from error
         except ssl.SSLCertVerificationError as error:
             raise certificate_refused(named, error) from error
         except TimeoutError as error:
@@ -206,9 +190,8 @@ def _hand_over(server: smtplib.SMTP, sender: str, recipients: Sequence[str], dat
     """Until the content is sent, every failure means that nothing was sent."""
     refused: list[str] = []
     try:
-        _require_success(
-            server.mail(sender, _size_option(server, data)), "The mail server does not take mail from this address"
-        )
+        size = (f"size={len(data)}",) if server.has_extn("size") else ()
+        _require_success(server.mail(sender, size), "The mail server does not take mail from this address")
         for address in recipients:
             code, _ = server.rcpt(address)
             if code not in (250, 251):
@@ -243,10 +226,6 @@ def _require_success(answer: tuple[int, bytes], sentence: str) -> None:
     raise error(f"{sentence}.")
 
 
-def _size_option(server: smtplib.SMTP, data: bytes) -> Sequence[str]:
-    return (f"size={len(data)}",) if server.has_extn("size") else ()
-
-
 _KEEP_SECONDS = 20.0
 
 
@@ -258,14 +237,10 @@ class ImapOutbox:
         self._lock = asyncio.Lock()
 
     async def send(self, mail: EmailMessage) -> SendOutcome:
-        recipients = [
-            address
-            for name in ("To", "Cc", "Bcc")
-            for _, address in parse_addresses(str(mail.get(name, "")))
-            if address
-        ]
+        recipients = _read_recipients(mail)
+        del mail["Bcc"]
         async with self._lock:
-            return await self._send(str(mail["Message-ID"]), recipients, to_bytes_without_bcc(mail))
+            return await self._send(str(mail["Message-ID"]), recipients, mail.as_bytes())
 
     async def send_draft(self, draft_id: str) -> SendOutcome:
         async with self._lock:
@@ -278,14 +253,14 @@ class ImapOutbox:
             try:
                 await self._connection.run(lambda client, stop: remove_draft(client, draft_id))
             except AnnabelleError:
-                return SendOutcome(sent.id, sent.thread_id, sent.already, "It was sent, but the draft is still there.")
+                return sent.model_copy(update={"notice": "It was sent, but the draft is still there."})
             return sent
 
     async def _send(self, message_id: str, recipients: list[str], data: bytes) -> SendOutcome:
         """Send under the lock, so that two tries with the same Message-ID send one mail."""
         before = await self._connection.run(lambda client, stop: _find_in_sent(client, message_id))
         if before is not None:
-            return SendOutcome(before.encode(), already=True)
+            return SendOutcome(id=before.encode(), already_sent=True)
         receipt = SmtpReceipt()
         try:
             await deliver_mail(self._account, list(dict.fromkeys(recipients)), data, receipt, self._access)
@@ -298,17 +273,17 @@ class ImapOutbox:
         try:
             kept = await self._keep_copy(message_id, data)
         except AnnabelleError:
-            return SendOutcome(None, notice=" ".join(filter(None, ["It was sent, but no copy could be kept.", notice])))
-        return SendOutcome(kept.encode() if kept is not None else None, notice=notice)
+            return SendOutcome(notice=" ".join(filter(None, ["It was sent, but no copy could be kept.", notice])))
+        return SendOutcome(id=kept.encode() if kept is not None else None, notice=notice)
 
     async def _keep_copy(self, message_id: str, data: bytes) -> ImapMessageId | None:
         return await self._connection.run(lambda client, stop: _keep_sent(client, message_id, data))
 
 
-def _read_recipients(draft: Message) -> list[str]:
-    """Recipients of a draft, which any program may have written. The error names an invalid address."""
+def _read_recipients(mail: Message) -> list[str]:
+    """Recipients of a mail. Any program may have written a draft, so the error names an invalid address."""
     named = [
-        found for name in ("To", "Cc", "Bcc") for found in parse_addresses(raw_header(draft, name)) if "@" in found[1]
+        found for name in ("To", "Cc", "Bcc") for found in parse_addresses(raw_header(mail, name)) if "@" in found[1]
     ]
     if not named:
         raise Conflict("The draft names nobody it could go to.", hint="update_draft sets an address.")

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from annabelle.core.errors import InvalidArguments
-from annabelle.servers.kit import StopSign, deferred_module
+from annabelle.servers.kit import StopSign
+from annabelle.servers.mail_calendar.mail import imap_client
+from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
 from annabelle.servers.mail_calendar.mail.imap_folders import FLAGS, INBOX, ImapFolder, ImapFolders
 from annabelle.servers.mail_calendar.mail.imap_messages import get_validity, has_attachment, load_summaries, to_utc
 from annabelle.servers.mail_calendar.mail.mailbox import ArrivedMails, MessageSummary
 from annabelle.servers.mail_calendar.mail.search_query import Criteria, MailQuery
-
-if TYPE_CHECKING:
-    from annabelle.servers.mail_calendar.mail import imap_client
-    from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
-else:
-    imap_client = deferred_module("annabelle.servers.mail_calendar.mail.imap_client")
-
 
 MAX_FOLDERS = 60
 _OUTLINES = 100
@@ -30,7 +24,6 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 class ImapHit:
     at: datetime
     folder: ImapFolder
-    validity: int
     uid: int
 
 
@@ -70,14 +63,14 @@ def search_folders(
     charset = None if all(word.isascii() for word in words) else "UTF-8"
     for folder in places[:MAX_FOLDERS]:
         stop.check()
-        validity = get_validity(client.select_folder(folder.name, readonly=True))
+        client.select_folder(folder.name, readonly=True)
         uids = sorted(client.search(words, charset), reverse=True)
         if attachment is not None:
             uids = _filter_by_attachment(client, stop, uids, attachment, wanted)
         dates = client.fetch(uids[:wanted], ["INTERNALDATE"])
         for uid, fetched in dates.items():
             at = fetched.get(b"INTERNALDATE")
-            hits.append(ImapHit(to_utc(at) if isinstance(at, datetime) else _LONG_AGO, folder, validity, uid))
+            hits.append(ImapHit(to_utc(at) if isinstance(at, datetime) else _LONG_AGO, folder, uid))
     hits.sort(key=lambda hit: (hit.at, hit.uid), reverse=True)
     return hits[:wanted]
 

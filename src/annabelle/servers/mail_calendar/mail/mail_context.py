@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from email.message import EmailMessage
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,15 +11,14 @@ from pydantic import Field
 
 from annabelle.core.connections import MailAccount
 from annabelle.core.errors import TooLarge
-from annabelle.servers.kit import deferred_module
+from annabelle.servers.kit import current_call, deferred_module
 from annabelle.servers.kit.files.workspace import Workspace
 from annabelle.servers.kit.overflow import Overflow
 from annabelle.servers.mail_calendar.accounts import Accounts
-from annabelle.servers.mail_calendar.config import MailCalendarConfig, ServerAccess
+from annabelle.servers.mail_calendar.config import MailCalendarConfig, ServerAccess, password_refused
 from annabelle.servers.mail_calendar.google_session import GoogleSession
-from annabelle.servers.mail_calendar.mail.imap_connection import CONNECT_AGAIN, WRONG_PASSWORD
 from annabelle.servers.mail_calendar.mail.mailbox import Mailbox
-from annabelle.servers.mail_calendar.mail.outgoing_mail import FileToSend, OutgoingMail
+from annabelle.servers.mail_calendar.mail.outgoing_mail import FileToSend, OutgoingMail, compose_mail, new_message_id
 
 if TYPE_CHECKING:
     from annabelle.servers.mail_calendar.mail import google_mailbox, imap_mailbox
@@ -50,13 +50,15 @@ class ConnectedMailbox:
             )
         return self._mailbox
 
-    def describe_missing(self) -> str | None:
+    async def describe_missing(self) -> str | None:
         """Why mail does not work, as far as known, with the command that fixes it."""
-        told = self._accounts.describe_missing()
+        told = await self._accounts.describe_missing()
         if told is not None or self._mailbox is None or isinstance(self._account, GoogleSession):
             return told
-        refused = self._mailbox.rejected and self._account is self._accounts.mail()
-        return f"{WRONG_PASSWORD} {CONNECT_AGAIN}" if refused else None
+        if not self._mailbox.rejected or self._account is not self._accounts.mail():
+            return None
+        refused = password_refused()
+        return f"{refused.message} {refused.hint}"
 
     async def close(self) -> None:
         held, self._former = [*self._former, *([self._mailbox] if self._mailbox else [])], []
@@ -67,13 +69,9 @@ class ConnectedMailbox:
 
 MAX_FILES = 20
 
-MessageId = Annotated[
-    str,
-    Field(description="Id of the mail, from list_emails", min_length=1, max_length=1_000, pattern=r"^[\w.=-]+$"),
-]
-DraftId = Annotated[
-    str, Field(description="Id of the draft, from list_drafts", min_length=1, max_length=1_000, pattern=r"^[\w.=-]+$")
-]
+_Id = Annotated[str, Field(min_length=1, max_length=1_000, pattern=r"^[\w.=-]+$")]
+MessageId = Annotated[_Id, Field(description="Id of the mail, from list_emails")]
+DraftId = Annotated[_Id, Field(description="Id of the draft, from list_drafts")]
 To = Annotated[
     str,
     Field(description="Addresses, several with commas: ada@example.com, Bob <bob@example.com>", max_length=10_000),
@@ -107,7 +105,13 @@ class MailContext:
     def mailbox(self) -> Mailbox:
         return self.mailboxes.current()
 
-    async def attach_files(self, outgoing: OutgoingMail, paths: list[str] | None) -> OutgoingMail:
+    async def compose(self, outgoing: OutgoingMail, paths: list[str] | None, purpose: str) -> EmailMessage:
+        """Compose a mail with files of the workspace. The same call always makes the same Message-ID."""
+        own = self.mailbox.address
+        message_id = new_message_id(own, current_call().call_id, purpose)
+        return compose_mail(await self._attach_files(outgoing, paths), own, message_id)
+
+    async def _attach_files(self, outgoing: OutgoingMail, paths: list[str] | None) -> OutgoingMail:
         """Add attachments from the workspace, within the size limit of one mail."""
         files: list[FileToSend] = []
         left = self.config.attachment_max_bytes
@@ -122,3 +126,10 @@ class MailContext:
                 )
             files.append(FileToSend(content.path.rsplit("/", 1)[-1], content.data))
         return replace(outgoing, files=tuple(files)) if files else outgoing
+
+
+class MailToolGroup:
+    """A group of tools that work on the connected mailbox."""
+
+    def __init__(self, context: MailContext) -> None:
+        self._context = context

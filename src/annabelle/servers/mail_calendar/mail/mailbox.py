@@ -7,25 +7,27 @@ from datetime import datetime
 from email.message import EmailMessage
 from typing import Literal, Protocol
 
+from pydantic import BaseModel, ConfigDict, Field
 
-@dataclass(frozen=True, slots=True)
-class MailInvitation:
-    """Event in the calendar part of a mail."""
+from annabelle.servers.kit import Result
+
+
+class MailInvitation(Result):
+    """What the mail invites to, as its sender wrote it."""
 
     summary: str
-    start: str | None
-    end: str | None
-    organizer: str | None
-    uid: str | None
+    start: str | None = None
+    end: str | None = None
+    organizer: str | None = None
+    uid: str | None = None
     location: str | None = None
     method: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MailAttachment:
+class MailAttachment(Result):
     """A file in a mail. Its id is its position in the mail, which is stable."""
 
-    id: str
+    attachment_id: str
     name: str
     content_type: str
     size: int
@@ -39,18 +41,28 @@ class AttachmentContent:
 
 
 @dataclass(frozen=True, slots=True)
+class MailHeaders:
+    sender: str = ""
+    to: str = ""
+    cc: str = ""
+    reply_to: str = ""
+    subject: str = ""
+    date: datetime | None = None
+    message_id: str = ""
+    references: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class MessageSummary:
+    """A mail without its content. `date` is when it arrived if the mail itself has no date."""
+
     id: str
     thread_id: str
-    sender: str
-    to: str
-    subject: str
+    headers: MailHeaders
     date: datetime | None
     snippet: str
     labels: tuple[str, ...]
     has_attachments: bool = False
-    cc: str = ""
-    reply_to: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +73,8 @@ class MailBody:
 
 
 @dataclass(frozen=True, slots=True)
-class MailHeaders:
-    sender: str = ""
-    to: str = ""
-    cc: str = ""
-    bcc: str = ""
-    reply_to: str = ""
-    subject: str = ""
-    date: datetime | None = None
-    message_id: str = ""
-    references: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class MailMessage:
     summary: MessageSummary
-    headers: MailHeaders
     content: MailBody
     notice: str | None = None
 
@@ -100,35 +98,43 @@ class ArrivedMails:
     notice: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SendOutcome:
-    id: str | None
+class SendOutcome(Result):
+    id: str | None = Field(default=None, description="Id of the copy among the sent mails")
     thread_id: str | None = None
-    already: bool = False
-    """Whether an earlier attempt had sent it, so that it was not sent again."""
+    already_sent: bool = Field(default=False, description="An earlier try had sent it; it was not sent again")
     notice: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MailDraft:
-    id: str
-    message_id: str | None
+class MailDraft(Result):
+    draft_id: str
+    message_id: str | None = Field(default=None, description="For get_email, to read the whole draft")
     to: str
     subject: str
     snippet: str
-    date: datetime | None = None
+    date: str | None = None
+
+    @classmethod
+    def from_summary(cls, draft_id: str, summary: MessageSummary) -> MailDraft:
+        return cls(
+            draft_id=draft_id,
+            message_id=summary.id or None,
+            to=summary.headers.to[:300],
+            subject=summary.headers.subject[:300],
+            snippet=summary.snippet[:200],
+            date=summary.date.isoformat() if summary.date else None,
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class MailLabel:
+class MailLabel(Result):
     id: str
     name: str
     kind: Literal["system", "user"]
 
 
-@dataclass(frozen=True, slots=True)
-class FilterCriteria:
-    sender: str | None = None
+class FilterCriteria(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    sender: str | None = Field(default=None, serialization_alias="from")
     to: str | None = None
     subject: str | None = None
     query: str | None = None
@@ -136,34 +142,43 @@ class FilterCriteria:
     size: int | None = None
     size_comparison: Literal["larger", "smaller"] | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class FilterAction:
-    add_label_ids: tuple[str, ...] = ()
-    remove_label_ids: tuple[str, ...] = ()
-    forward: str | None = None
+    def to_fields(self) -> dict[str, str | int | bool]:
+        """The criteria that are set, named as in a call."""
+        return self.model_dump(by_alias=True, exclude_none=True, include=set(FilterCriteria.model_fields))
 
 
-@dataclass(frozen=True, slots=True)
-class MailFilter:
+class FilterAction(BaseModel):
+    """What is done with them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    add_label_ids: list[str] | None = Field(default=None, max_length=20, description="Labels they get")
+    remove_label_ids: list[str] | None = Field(
+        default=None, max_length=20, description="Labels they lose; INBOX archives, UNREAD marks as read"
+    )
+    forward: str | None = Field(default=None, max_length=320, description="Address they are forwarded to; Google only")
+
+    def to_fields(self) -> dict[str, str | list[str]]:
+        """What there is to do, named as in a call."""
+        return {name: value for name, value in self.model_dump().items() if value}
+
+
+class MailFilter(Result):
     id: str
-    criteria: FilterCriteria
-    action: FilterAction
+    criteria: dict[str, str | int | bool]
+    action: dict[str, str | list[str]]
+    notice: str | None = None
 
 
 class Mailbox(Protocol):
     """A user's mailbox. Its ids stay valid after a restart."""
 
-    @property
-    def address(self) -> str: ...
+    address: str
+    filters_note: str | None
+    """What the user should know about filters of this mailbox."""
 
     @property
     def rejected(self) -> bool: ...
-
-    @property
-    def filters_note(self) -> str | None:
-        """What the user should know about filters of this mailbox."""
-        ...
 
     async def find(self, query: str, labels: tuple[str, ...], count: int, page_token: str | None) -> FoundMails: ...
 

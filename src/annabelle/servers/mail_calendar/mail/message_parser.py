@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from email import message_from_bytes
 from email.message import Message as RawMessage
 from email.parser import BytesParser
 from email.utils import collapse_rfc2231_value
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
+from annabelle.core.errors import NotFound
 from annabelle.servers.kit import deferred_module
 from annabelle.servers.kit.charset import decode_text
 from annabelle.servers.kit.html_text import html_to_text
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 else:
     invitation = deferred_module("annabelle.servers.mail_calendar.mail.invitation")
 
+
+T = TypeVar("T")
 
 _ENDINGS = {"text/calendar": ".ics", "message/rfc822": ".eml", "application/ms-tnef": ".dat", "text/html": ".html"}
 MAX_TEXT_CHARS = 2_000_000
@@ -52,7 +55,11 @@ class MailPart:
 
 
 def extract_body(root: MailPart) -> MailBody:
-    files = tuple(_to_attachment(part) for part in root.walk() if is_file(part))
+    files = tuple(
+        MailAttachment(attachment_id=part.id, name=file_name(part), content_type=part.content_type, size=part.size)
+        for part in root.walk()
+        if is_file(part)
+    )
     return MailBody(text=_extract_text(root).strip(), attachments=files, invitation=_find_invitation(root))
 
 
@@ -68,8 +75,11 @@ def file_name(part: MailPart) -> str:
     return part.name or f"part-{part.id}{_ENDINGS.get(part.content_type, '')}"
 
 
-def _to_attachment(part: MailPart) -> MailAttachment:
-    return MailAttachment(part.id, file_name(part), part.content_type, part.size)
+def find_attachment(root: MailPart, attachment_id: str) -> MailPart:
+    for part in root.walk():
+        if part.id == attachment_id and is_file(part):
+            return part
+    raise NotFound("The mail has no such attachment.", hint="list_attachments shows them.", field="attachment_id")
 
 
 def _extract_text(part: MailPart) -> str:
@@ -77,11 +87,9 @@ def _extract_text(part: MailPart) -> str:
     if part.content_type == "message/rfc822" or (is_file(part) and not part.children):
         return ""
     if part.content_type == "multipart/alternative":
-        plain = [
-            text for text in (_extract_text(child) for child in part.children if not _has_html(child)) if text.strip()
-        ]
-        rich = (text for text in (_extract_text(child) for child in reversed(part.children)) if text.strip())
-        return plain[0] if plain else next(rich, "")
+        plain = [child for child in part.children if not _has_html(child)]
+        texts = (_extract_text(child) for child in [*plain, *reversed(part.children)])
+        return next((text for text in texts if text.strip()), "")
     if part.children:
         return "\n\n".join(text for text in (_extract_text(child).strip() for child in part.children) if text)
     if part.content_type == "text/html":
@@ -102,6 +110,8 @@ def _find_invitation(root: MailPart) -> MailInvitation | None:
     return None
 
 
+_MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""What the library raises on parts that break the rules."""
 _MAX_PARTS = 500
 _MAX_DEPTH = 30
 
@@ -146,7 +156,7 @@ class _PartBuilder:
         if isinstance(payload, list) and depth < _MAX_DEPTH:
             inside = cast("list[RawMessage]", payload)
             if content_type == "message/rfc822" and inside:
-                data = _to_bytes(inside[0])
+                data = _read_or(b"", inside[0].as_bytes)
             children = tuple(
                 self.build(child, f"{place}.{number}" if place else str(number), depth + 1)
                 for number, child in enumerate(inside, start=1)
@@ -159,9 +169,9 @@ class _PartBuilder:
         return MailPart(
             id=place or "1",
             content_type=content_type,
-            charset=_read_charset(raw),
+            charset=_read_or("utf-8", raw.get_content_charset),
             name=_read_file_name(raw),
-            attached=_read_disposition(raw) == "attachment",
+            attached=_read_or("", raw.get_content_disposition) == "attachment",
             size=len(data or b""),
             data=data,
             children=children,
@@ -171,31 +181,18 @@ class _PartBuilder:
 def _decode_payload(raw: RawMessage) -> bytes:
     try:
         data: object = raw.get_payload(decode=True)
-    except (ValueError, LookupError, AssertionError, UnicodeError):
+    except (*_MALFORMED, AssertionError):
         payload: object = raw.get_payload()
         return str(payload).encode("utf-8", "surrogateescape")
     return data if isinstance(data, bytes) else b""
 
 
-def _to_bytes(raw: RawMessage) -> bytes:
+def _read_or(default: T, read: Callable[[], T | None]) -> T:
+    """What `read` gets out of a part, or the default if the part is malformed or has nothing of it."""
     try:
-        return raw.as_bytes()
-    except (ValueError, LookupError, UnicodeError, TypeError, AttributeError, RecursionError):
-        return b""
-
-
-def _read_charset(raw: RawMessage) -> str:
-    try:
-        return raw.get_content_charset() or "utf-8"
-    except (ValueError, LookupError, UnicodeError, TypeError):
-        return "utf-8"
-
-
-def _read_disposition(raw: RawMessage) -> str:
-    try:
-        return raw.get_content_disposition() or ""
-    except (ValueError, TypeError, AttributeError):
-        return ""
+        return read() or default
+    except _MALFORMED:
+        return default
 
 
 def _read_file_name(raw: RawMessage) -> str:
@@ -205,6 +202,6 @@ def _read_file_name(raw: RawMessage) -> str:
             value: object = raw.get_param(parameter, None, header)
             if value is not None:
                 return decode_header_text(collapse_rfc2231_value(cast("str", value)))
-        except (ValueError, LookupError, UnicodeError, TypeError):
+        except _MALFORMED:
             continue
     return ""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.servers.kit import Result, tool
 from annabelle.servers.mail_calendar.mail.headers import parse_recipients, require_one_line
-from annabelle.servers.mail_calendar.mail.mail_context import Labels, MailContext, MessageId
+from annabelle.servers.mail_calendar.mail.mail_context import Labels, MailToolGroup, MessageId
 from annabelle.servers.mail_calendar.mail.mailbox import FilterAction, FilterCriteria, MailFilter, MailLabel
 
 
@@ -26,10 +26,7 @@ class MailRelabelled(Result):
     labels: list[str]
 
 
-class MailFilingTools:
-    def __init__(self, context: MailContext) -> None:
-        self._context = context
-
+class MailFilingTools(MailToolGroup):
     @tool(read_only=False, destructive=True, idempotent=True, open_world=True)
     async def delete_email(self, message_id: MessageId) -> MailTrashed:
         """Move a mail to the trash, from where the user can bring it back for a while."""
@@ -64,14 +61,8 @@ class MailFilingTools:
 _LISTED = 500
 
 
-class LabelLine(Result):
-    id: str
-    name: str
-    kind: Literal["system", "user"]
-
-
 class LabelList(Result):
-    labels: list[LabelLine]
+    labels: list[MailLabel]
 
     def to_text(self) -> str:
         return "\n".join(f"{one.name} (id {one.id}, {one.kind})" for one in self.labels)
@@ -83,15 +74,11 @@ class LabelDeleted(Result):
     deleted: bool = True
 
 
-class LabelTools:
-    def __init__(self, context: MailContext) -> None:
-        self._context = context
-
+class LabelTools(MailToolGroup):
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
     async def list_labels(self) -> LabelList:
         """List the labels that mails can have: those of the mailbox (INBOX, UNREAD, …) and the user's own."""
-        labels = await self._context.mailbox.labels()
-        return LabelList(labels=[_to_label_line(label) for label in labels[:_LISTED]])
+        return LabelList(labels=(await self._context.mailbox.labels())[:_LISTED])
 
     @tool(read_only=False, destructive=False, idempotent=False, open_world=True)
     async def create_label(
@@ -99,9 +86,9 @@ class LabelTools:
         name: Annotated[
             str, Field(description="Name; Work/Travel is Travel inside of Work", min_length=1, max_length=200)
         ],
-    ) -> LabelLine:
+    ) -> MailLabel:
         """Make a label. In a mailbox without Google it is a folder."""
-        return _to_label_line(await self._context.mailbox.create_label(require_one_line(name, "name")))
+        return await self._context.mailbox.create_label(require_one_line(name, "name"))
 
     @tool(read_only=False, destructive=True, idempotent=True, open_world=True)
     async def delete_label(
@@ -112,17 +99,13 @@ class LabelTools:
         return LabelDeleted(id=label.id, name=label.name)
 
 
-def _to_label_line(label: MailLabel) -> LabelLine:
-    return LabelLine(id=label.id, name=label.name, kind=label.kind)
-
-
 FilterId = Annotated[
     str, Field(description="Id of the filter, from list_filters", min_length=1, max_length=300, pattern=r"^[\w.=-]+$")
 ]
 Words = Annotated[str | None, Field(max_length=1_000)]
 
 
-class FilterCriteriaGiven(BaseModel):
+class FilterCriteriaGiven(FilterCriteria):
     """Which mails a filter is for; all that is given must fit."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
@@ -138,27 +121,8 @@ class FilterCriteriaGiven(BaseModel):
     )
 
 
-class FilterActionGiven(BaseModel):
-    """What is done with them."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    add_label_ids: list[str] | None = Field(default=None, max_length=20, description="Labels they get")
-    remove_label_ids: list[str] | None = Field(
-        default=None, max_length=20, description="Labels they lose; INBOX archives, UNREAD marks as read"
-    )
-    forward: str | None = Field(default=None, max_length=320, description="Address they are forwarded to; Google only")
-
-
-class FilterShown(Result):
-    id: str
-    criteria: dict[str, str | int | bool]
-    action: dict[str, str | list[str]]
-    notice: str | None = None
-
-
 class FilterList(Result):
-    filters: list[FilterShown]
+    filters: list[MailFilter]
 
 
 class FilterDeleted(Result):
@@ -166,37 +130,34 @@ class FilterDeleted(Result):
     deleted: bool = True
 
 
-class FilterTools:
-    def __init__(self, context: MailContext) -> None:
-        self._context = context
-
+class FilterTools(MailToolGroup):
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
     async def list_filters(self) -> FilterList:
         """List the filters: which mails they are for, and what they do."""
-        return FilterList(filters=[_show_filter(one) for one in (await self._context.mailbox.filters())[:500]])
+        return FilterList(filters=(await self._context.mailbox.filters())[:500])
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
-    async def get_filter(self, filter_id: FilterId) -> FilterShown:
+    async def get_filter(self, filter_id: FilterId) -> MailFilter:
         """Show one filter."""
-        return _show_filter(await self._context.mailbox.filter(filter_id))
+        return await self._context.mailbox.filter(filter_id)
 
     @tool(read_only=False, destructive=True, idempotent=False, open_world=True)
     async def create_filter(
         self,
         criteria: Annotated[FilterCriteriaGiven, Field(description="Which mails it is for")],
-        action: Annotated[FilterActionGiven, Field(description="What it does with them")],
-    ) -> FilterShown:
+        action: Annotated[FilterAction, Field(description="What it does with them")],
+    ) -> MailFilter:
         """Make a filter for mail that comes from now on. Google applies it by itself; in any other mailbox Annabelle
         does, when new mail is looked at, and can not forward."""
-        if not any(value is not None for value in criteria.model_dump().values()):
+        if not criteria.to_fields():
             raise InvalidArguments("A filter needs at least one criterion.", field="criteria")
-        if not any(action.model_dump().values()):
+        if not action.to_fields():
             raise InvalidArguments("A filter needs something to do.", field="action")
         if criteria.size_comparison is not None and criteria.size is None:
             raise InvalidArguments("size_comparison needs a size.", field="criteria.size")
         mailbox = self._context.mailbox
-        made = await mailbox.create_filter(_to_criteria(criteria), _to_action(action))
-        return _show_filter(made, mailbox.filters_note)
+        made = await mailbox.create_filter(_check_lines(criteria), _check_forward(action))
+        return made.model_copy(update={"notice": mailbox.filters_note})
 
     @tool(read_only=False, destructive=True, idempotent=True, open_world=True)
     async def delete_filter(self, filter_id: FilterId) -> FilterDeleted:
@@ -205,50 +166,16 @@ class FilterTools:
         return FilterDeleted(filter_id=filter_id)
 
 
-def _to_criteria(given: FilterCriteriaGiven) -> FilterCriteria:
-    def check_words(value: str | None, field: str) -> str | None:
-        return require_one_line(value, f"criteria.{field}") or None if value is not None else None
-
-    return FilterCriteria(
-        sender=check_words(given.sender, "from"),
-        to=check_words(given.to, "to"),
-        subject=check_words(given.subject, "subject"),
-        query=check_words(given.query, "query"),
-        has_attachment=given.has_attachment,
-        size=given.size,
-        size_comparison=given.size_comparison,
-    )
+def _check_lines(given: FilterCriteriaGiven) -> FilterCriteria:
+    lines = {"from": given.sender, "to": given.to, "subject": given.subject, "query": given.query}
+    checked = {
+        name: require_one_line(text, f"criteria.{name}") or None for name, text in lines.items() if text is not None
+    }
+    return FilterCriteriaGiven.model_validate({**given.to_fields(), **checked})
 
 
-def _to_action(given: FilterActionGiven) -> FilterAction:
+def _check_forward(given: FilterAction) -> FilterAction:
     forward = parse_recipients(given.forward, "action.forward")
     if len(forward) > 1:
         raise InvalidArguments("A filter forwards to one address.", field="action.forward")
-    return FilterAction(
-        tuple(given.add_label_ids or ()),
-        tuple(given.remove_label_ids or ()),
-        forward[0].addr_spec if forward else None,
-    )
-
-
-def _show_filter(found: MailFilter, notice: str | None = None) -> FilterShown:
-    criteria: dict[str, str | int | bool | None] = {
-        "from": found.criteria.sender,
-        "to": found.criteria.to,
-        "subject": found.criteria.subject,
-        "query": found.criteria.query,
-        "has_attachment": found.criteria.has_attachment,
-        "size": found.criteria.size,
-        "size_comparison": found.criteria.size_comparison,
-    }
-    action: dict[str, str | list[str] | None] = {
-        "add_label_ids": list(found.action.add_label_ids) or None,
-        "remove_label_ids": list(found.action.remove_label_ids) or None,
-        "forward": found.action.forward,
-    }
-    return FilterShown(
-        id=found.id,
-        criteria={name: value for name, value in criteria.items() if value is not None},
-        action={name: value for name, value in action.items() if value is not None},
-        notice=notice,
-    )
+    return given.model_copy(update={"forward": forward[0].addr_spec if forward else None})

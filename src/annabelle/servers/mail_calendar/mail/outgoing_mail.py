@@ -102,16 +102,6 @@ def keep_thread(mail: EmailMessage, former: MailHeaders) -> None:
         mail["References"] = " ".join(_trim_references(former.references))
 
 
-def to_bytes_without_bcc(mail: EmailMessage) -> bytes:
-    kept = mail["Bcc"]
-    del mail["Bcc"]
-    try:
-        return mail.as_bytes()
-    finally:
-        if kept is not None:
-            mail["Bcc"] = kept
-
-
 def _attach(mail: EmailMessage, file: FileToSend) -> None:
     guessed, encoding = mimetypes.guess_type(file.name)
     main, _, sub = (guessed if guessed and not encoding else "application/octet-stream").partition("/")
@@ -128,17 +118,9 @@ def _trim_references(references: tuple[str, ...]) -> tuple[str, ...]:
 _RE = re.compile(r"\s*(re|aw|sv|antw|odp|rif|res)(\[\d+\])?\s*[:：]", re.IGNORECASE)
 
 
-def compose_reply(
-    message: MailMessage,
-    own: str,
-    body: str,
-    *,
-    is_html: bool,
-    everyone: bool = False,
-    files: tuple[FileToSend, ...] = (),
-) -> OutgoingMail:
+def compose_reply(message: MailMessage, own: str, body: str, *, is_html: bool, everyone: bool = False) -> OutgoingMail:
     """Compose the reply to a mail, never addressed to the user."""
-    headers = message.headers
+    headers = message.summary.headers
     to = exclude_address(_valid_addresses(headers.reply_to or headers.sender), own)
     if not to:  # a reply to one's own mail goes to its recipients
         to = exclude_address(_valid_addresses(headers.to), own)
@@ -152,7 +134,6 @@ def compose_reply(
         body=body,
         cc=tuple(address for address in cc if address.addr_spec.lower() not in taken),
         is_html=is_html,
-        files=files,
         in_reply_to=headers.message_id,
         references=(*headers.references, headers.message_id) if headers.message_id else (),
         thread_id=message.summary.thread_id,

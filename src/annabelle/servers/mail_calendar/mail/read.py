@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,13 +10,11 @@ from pydantic import BaseModel, Field, ValidationError
 from annabelle.core.errors import StorageTrouble
 from annabelle.core.home import write_atomically
 from annabelle.servers.kit import Result, current_call, tool
-from annabelle.servers.mail_calendar.mail.mail_context import Labels, MailContext, MessageId
-from annabelle.servers.mail_calendar.mail.mailbox import MailMessage, MessageSummary
+from annabelle.servers.mail_calendar.mail.mail_context import Labels, MailContext, MailToolGroup, MessageId
+from annabelle.servers.mail_calendar.mail.mailbox import MailAttachment, MailInvitation, MailMessage, MessageSummary
 
 
-class MailLine(Result):
-    """A mail as a line of a list."""
-
+class MailHead(Result):
     id: str
     thread_id: str
     sender: str = Field(description="Who wrote it")
@@ -26,8 +23,13 @@ class MailLine(Result):
     reply_to: str | None = Field(default=None, description="Who gets an answer, when it is not who wrote it")
     subject: str
     date: str | None = Field(default=None, description="When it was written, in UTC")
-    snippet: str
     labels: list[str]
+
+
+class MailLine(MailHead):
+    """A mail as a line of a list."""
+
+    snippet: str
     unread: bool
     has_attachments: bool
 
@@ -37,14 +39,15 @@ class MailLine(Result):
 
 
 def to_mail_line(summary: MessageSummary) -> MailLine:
+    headers = summary.headers
     return MailLine(
         id=summary.id,
         thread_id=summary.thread_id,
-        sender=summary.sender,
-        to=_shorten(summary.to),
-        cc=_shorten(summary.cc) or None,
-        reply_to=summary.reply_to if summary.reply_to not in ("", summary.sender) else None,
-        subject=_shorten(summary.subject),
+        sender=headers.sender,
+        to=_shorten(headers.to),
+        cc=_shorten(headers.cc) or None,
+        reply_to=headers.reply_to if headers.reply_to not in ("", headers.sender) else None,
+        subject=_shorten(headers.subject),
         date=summary.date.isoformat() if summary.date else None,
         snippet=summary.snippet[:200],
         labels=list(summary.labels),
@@ -62,17 +65,17 @@ class _CursorFile(BaseModel):
 
 
 class NewMailCursors:
-    """Cursors of new mail in one file. If it cannot be read, mail is shown again rather than lost."""
+    """Cursors of new mail by agent and account. If the file cannot be read, mail is shown again rather than lost."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
-    def read(self, agent: str, account: str) -> str | None:
-        return self._load().cursors.get(_key(agent, account))
+    def read(self, reader: str) -> str | None:
+        return self._load().cursors.get(reader)
 
-    def write(self, agent: str, account: str, cursor: str) -> None:
+    def write(self, reader: str, cursor: str) -> None:
         whole = self._load()
-        whole.cursors[_key(agent, account)] = cursor
+        whole.cursors[reader] = cursor
         try:
             write_atomically(self._file, whole.model_dump_json(indent=2))
         except OSError as error:
@@ -83,10 +86,6 @@ class NewMailCursors:
             return _CursorFile.model_validate_json(self._file.read_bytes())
         except (OSError, ValidationError):
             return _CursorFile()
-
-
-def _key(agent: str, account: str) -> str:
-    return f"{agent} {account}"
 
 
 _SHOWN_BODY = 20_000
@@ -119,48 +118,20 @@ class NewMail(Result):
         return "\n".join([*lines, *([f"[{self.notice}]"] if self.notice else [])])
 
 
-class AttachmentLine(Result):
-    attachment_id: str
-    name: str
-    content_type: str
-    size: int
-
-
-class InvitationShown(Result):
-    """What the mail invites to, as its sender wrote it."""
-
-    summary: str
-    start: str | None = None
-    end: str | None = None
-    organizer: str | None = None
-    uid: str | None = None
-    location: str | None = None
-    method: str | None = None
-
-
-class MailContent(Result):
+class MailContent(MailHead):
     """A whole mail."""
 
-    id: str
-    thread_id: str
-    sender: str = Field(description="Who wrote it")
-    to: str
-    cc: str | None = None
-    reply_to: str | None = None
-    subject: str
-    date: str | None = None
-    labels: list[str]
     body: str
     body_chars: int
     rest: str | None = Field(default=None, description="Workspace path of the whole text when it was cut")
-    attachments: list[AttachmentLine]
-    invitation: InvitationShown | None = None
+    attachments: list[MailAttachment]
+    invitation: MailInvitation | None = None
     notice: str | None = None
 
 
-class MailReadTools:
+class MailReadTools(MailToolGroup):
     def __init__(self, context: MailContext) -> None:
-        self._context = context
+        super().__init__(context)
         self._seen = NewMailCursors(context.config.state / "seen.json")
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
@@ -202,16 +173,16 @@ class MailReadTools:
         """List what came into the inbox since the last call with clear true, oldest first; the first time, what came
         within a day. In a mailbox without filters of its own, the user's filters are applied first."""
         mailbox = self._context.mailbox
-        agent = current_call().agent_id or "people"
-        arrived = await mailbox.list_arrivals(self._seen.read(agent, mailbox.address), _NEW_AT_ONCE)
+        reader = f"{current_call().agent_id or 'people'} {mailbox.address}"
+        arrived = await mailbox.list_arrivals(self._seen.read(reader), _NEW_AT_ONCE)
         cleared = clear is True or clear == "true"
         if cleared:
-            self._seen.write(agent, mailbox.address, arrived.cursor)
+            self._seen.write(reader, arrived.cursor)
         lines = [to_mail_line(one) for one in arrived.messages]
         return NewMail(emails=lines, count=len(lines), more=arrived.more, cleared=cleared, notice=arrived.notice)
 
     async def _show_mail(self, message: MailMessage) -> MailContent:
-        summary, headers, content = message.summary, message.headers, message.content
+        summary, headers, content = message.summary, message.summary.headers, message.content
         body = await self._context.overflow.show_text(content.text, _SHOWN_BODY, "mail.txt")
         return MailContent(
             id=summary.id,
@@ -226,11 +197,8 @@ class MailReadTools:
             body=body.text,
             body_chars=body.total_chars,
             rest=body.rest,
-            attachments=[
-                AttachmentLine(attachment_id=one.id, name=one.name, content_type=one.content_type, size=one.size)
-                for one in content.attachments[:100]
-            ],
-            invitation=InvitationShown(**asdict(content.invitation)) if content.invitation else None,
+            attachments=list(content.attachments[:100]),
+            invitation=content.invitation,
             notice=message.notice,
         )
 
@@ -241,7 +209,7 @@ _ATTACHMENTS_LISTED = 200
 
 class AttachmentList(Result):
     message_id: str
-    attachments: list[AttachmentLine]
+    attachments: list[MailAttachment]
 
 
 class AttachmentSaved(Result):
@@ -253,21 +221,12 @@ class AttachmentSaved(Result):
         return f"Saved as {self.path} ({self.content_type}, {self.size} bytes)."
 
 
-class AttachmentTools:
-    def __init__(self, context: MailContext) -> None:
-        self._context = context
-
+class AttachmentTools(MailToolGroup):
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
     async def list_attachments(self, message_id: MessageId) -> AttachmentList:
         """List the files in a mail, with the ids get_attachment takes."""
-        message = await self._context.mailbox.read(message_id)
-        return AttachmentList(
-            message_id=message_id,
-            attachments=[
-                AttachmentLine(attachment_id=one.id, name=one.name, content_type=one.content_type, size=one.size)
-                for one in message.content.attachments[:_ATTACHMENTS_LISTED]
-            ],
-        )
+        found = (await self._context.mailbox.read(message_id)).content.attachments
+        return AttachmentList(message_id=message_id, attachments=list(found[:_ATTACHMENTS_LISTED]))
 
     @tool(read_only=False, destructive=False, idempotent=False, open_world=True)
     async def get_attachment(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -112,16 +111,31 @@ class _QueryParser:
             self._folders.append(value)
 
     def _term(self, key: str, value: str) -> Criteria:
-        if not key:
-            return ["TEXT", SearchText(value)]
-        if key == "subject":
-            return [part for word in value.split() for part in ("SUBJECT", SearchText(word))]
-        maker = _TERMS.get(key)
-        if maker is None:
-            raise InvalidArguments(
-                f"This mailbox can not search with {key}:.", hint=f"It knows {KNOWN}.", field="query"
-            )
-        return maker(value, self._today)
+        text = SearchText(value)
+        match key:
+            case "":
+                return ["TEXT", text]
+            case "subject":
+                return [part for word in value.split() for part in ("SUBJECT", SearchText(word))]
+            case "to":
+                return ["OR", "TO", text, "CC", text]
+            case "rfc822msgid":
+                return ["HEADER", "Message-ID", SearchText(value.strip("<>"))]
+            case "from" | "cc" | "bcc":
+                return [key.upper(), text]
+            case "newer_than" | "older_than":
+                return [_WORDS[key], _parse_age(value, self._today)]
+            case "after" | "newer" | "before" | "older":
+                return [_WORDS[key], _parse_day(value)]
+            case "larger" | "size" | "smaller":
+                return [_WORDS[key], _parse_size(value)]
+            case "is" if value.lower() in _STATES:
+                return [_STATES[value.lower()]]
+            case "is" | "has":
+                problem = f"This mailbox does not know {key}:{value[:40]}."
+            case _:
+                problem = f"This mailbox can not search with {key}:."
+        raise InvalidArguments(problem, hint=f"It knows {KNOWN}.", field="query")
 
 
 def _as_single(term: Criteria) -> Criteria:
@@ -129,35 +143,20 @@ def _as_single(term: Criteria) -> Criteria:
     return term if len(term) <= 2 else [term]
 
 
-def _state_term(value: str, today: date) -> Criteria:
-    states: dict[str, Criteria] = {
-        "unread": ["UNSEEN"], "read": ["SEEN"], "starred": ["FLAGGED"], "unstarred": ["UNFLAGGED"],
-        "answered": ["ANSWERED"],
-    }  # fmt: skip
-    if value.lower() not in states:
-        raise InvalidArguments(f"This mailbox does not know is:{value[:40]}.", hint=f"It knows {KNOWN}.", field="query")
-    return states[value.lower()]
+_WORDS = {
+    "newer_than": "SINCE", "after": "SINCE", "newer": "SINCE", "older_than": "BEFORE", "before": "BEFORE",
+    "older": "BEFORE", "larger": "LARGER", "size": "LARGER", "smaller": "SMALLER",
+}  # fmt: skip
+_STATES = {
+    "unread": "UNSEEN", "read": "SEEN", "starred": "FLAGGED", "unstarred": "UNFLAGGED", "answered": "ANSWERED",
+}  # fmt: skip
 
 
-def _has_term(value: str, today: date) -> Criteria:
-    raise InvalidArguments(f"This mailbox does not know has:{value[:40]}.", hint=f"It knows {KNOWN}.", field="query")
-
-
-def _age_term(word: str) -> Callable[[str, date], Criteria]:
-    def term(value: str, today: date) -> Criteria:
-        match = _AGE.fullmatch(value.lower())
-        if match is None:
-            raise InvalidArguments(f"{value[:40]!r} is no age.", hint="Write 12h, 2d, 3w, 6m or 1y.", field="query")
-        return [word, today - timedelta(days=int(match[1]) * _DAYS[match[2]])]
-
-    return term
-
-
-def _date_term(word: str) -> Callable[[str, date], Criteria]:
-    def term(value: str, today: date) -> Criteria:
-        return [word, _parse_day(value)]
-
-    return term
+def _parse_age(value: str, today: date) -> date:
+    match = _AGE.fullmatch(value.lower())
+    if match is None:
+        raise InvalidArguments(f"{value[:40]!r} is no age.", hint="Write 12h, 2d, 3w, 6m or 1y.", field="query")
+    return today - timedelta(days=int(match[1]) * _DAYS[match[2]])
 
 
 def _parse_day(value: str) -> date:
@@ -170,31 +169,8 @@ def _parse_day(value: str) -> date:
         raise InvalidArguments(f"{value[:40]!r} is no date.", hint="Write 2026/11/30.", field="query") from error
 
 
-def _size_term(word: str) -> Callable[[str, date], Criteria]:
-    def term(value: str, today: date) -> Criteria:
-        match = _SIZE.fullmatch(value)
-        if match is None:
-            raise InvalidArguments(f"{value[:40]!r} is no size.", hint="Write 500000, 500k or 5M.", field="query")
-        return [word, int(match[1]) * {"": 1, "k": 1_000, "m": 1_000_000}[match[2].lower()]]
-
-    return term
-
-
-_TERMS: dict[str, Callable[[str, date], Criteria]] = {
-    "from": lambda value, today: ["FROM", SearchText(value)],
-    "to": lambda value, today: ["OR", "TO", SearchText(value), "CC", SearchText(value)],
-    "cc": lambda value, today: ["CC", SearchText(value)],
-    "bcc": lambda value, today: ["BCC", SearchText(value)],
-    "is": _state_term,
-    "has": _has_term,
-    "newer_than": _age_term("SINCE"),
-    "older_than": _age_term("BEFORE"),
-    "after": _date_term("SINCE"),
-    "newer": _date_term("SINCE"),
-    "before": _date_term("BEFORE"),
-    "older": _date_term("BEFORE"),
-    "larger": _size_term("LARGER"),
-    "size": _size_term("LARGER"),
-    "smaller": _size_term("SMALLER"),
-    "rfc822msgid": lambda value, today: ["HEADER", "Message-ID", SearchText(value.strip("<>"))],
-}
+def _parse_size(value: str) -> int:
+    match = _SIZE.fullmatch(value)
+    if match is None:
+        raise InvalidArguments(f"{value[:40]!r} is no size.", hint="Write 500000, 500k or 5M.", field="query")
+    return int(match[1]) * {"": 1, "k": 1_000, "m": 1_000_000}[match[2].lower()]

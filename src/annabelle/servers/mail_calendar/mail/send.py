@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from annabelle.core.errors import InvalidArguments
-from annabelle.servers.kit import Result, current_call, tool
+from annabelle.servers.kit import Result, tool
 from annabelle.servers.mail_calendar.mail.mail_context import (
     Body,
     Copies,
@@ -16,24 +16,20 @@ from annabelle.servers.mail_calendar.mail.mail_context import (
     Files,
     HiddenCopies,
     IsHtml,
-    MailContext,
+    MailToolGroup,
     MessageId,
     Subject,
     To,
 )
 from annabelle.servers.mail_calendar.mail.mailbox import MailDraft, SendOutcome
-from annabelle.servers.mail_calendar.mail.outgoing_mail import OutgoingMail, compose_mail, compose_reply, new_message_id
+from annabelle.servers.mail_calendar.mail.outgoing_mail import OutgoingMail, compose_reply
 
 
-class SentMail(Result):
+class SentMail(SendOutcome):
     """A mail that was sent."""
 
-    id: str | None = Field(default=None, description="Id of the copy among the sent mails")
-    thread_id: str | None = None
     to: list[str]
     subject: str
-    already_sent: bool = Field(default=False, description="An earlier try had sent it; it was not sent again")
-    notice: str | None = None
 
     def to_text(self) -> str:
         how = "had been sent already" if self.already_sent else "was sent"
@@ -41,10 +37,7 @@ class SentMail(Result):
         return f"“{self.subject}” {how} to {', '.join(self.to)}{known}. {self.notice or ''}".strip()
 
 
-class MailSendTools:
-    def __init__(self, context: MailContext) -> None:
-        self._context = context
-
+class MailSendTools(MailToolGroup):
     @tool(read_only=False, destructive=True, idempotent=False, open_world=True)
     async def send_email(
         self,
@@ -60,7 +53,7 @@ class MailSendTools:
         outgoing = OutgoingMail.from_arguments(to, subject, body, cc, bcc, is_html=is_html)
         if not (outgoing.to or outgoing.cc or outgoing.bcc):
             raise InvalidArguments("The mail needs an address to go to.", field="to")
-        return await self._send(await self._context.attach_files(outgoing, attachments), "send_email")
+        return await self._send(outgoing, attachments, "send_email")
 
     @tool(read_only=False, destructive=True, idempotent=False, open_world=True)
     async def reply_email(
@@ -75,48 +68,20 @@ class MailSendTools:
         mailbox = self._context.mailbox
         message = await mailbox.read(message_id)
         outgoing = compose_reply(message, mailbox.address, body, is_html=is_html, everyone=reply_all)
-        return await self._send(await self._context.attach_files(outgoing, attachments), "reply_email")
+        return await self._send(outgoing, attachments, "reply_email")
 
-    async def _send(self, outgoing: OutgoingMail, purpose: str) -> SentMail:
-        mailbox = self._context.mailbox
-        message_id = new_message_id(mailbox.address, current_call().call_id, purpose)
-        sent = await mailbox.send(compose_mail(outgoing, mailbox.address, message_id), outgoing.thread_id)
-        return to_sent_mail(sent, outgoing)
-
-
-def to_sent_mail(sent: SendOutcome, outgoing: OutgoingMail) -> SentMail:
-    people = (*outgoing.to, *outgoing.cc, *outgoing.bcc)
-    return SentMail(
-        id=sent.id,
-        thread_id=sent.thread_id,
-        to=[one.addr_spec for one in people],
-        subject=outgoing.subject,
-        already_sent=sent.already,
-        notice=sent.notice,
-    )
+    async def _send(self, outgoing: OutgoingMail, attachments: list[str] | None, purpose: str) -> SentMail:
+        mail = await self._context.compose(outgoing, attachments, purpose)
+        sent = await self._context.mailbox.send(mail, outgoing.thread_id)
+        people = (*outgoing.to, *outgoing.cc, *outgoing.bcc)
+        return SentMail(**sent.model_dump(), to=[one.addr_spec for one in people], subject=outgoing.subject)
 
 
 _LISTED = 50
 
 
-class DraftLine(Result):
-    draft_id: str
-    message_id: str | None = Field(default=None, description="For get_email, to read the whole draft")
-    to: str
-    subject: str
-    snippet: str
-    date: str | None = None
-
-
 class DraftList(Result):
-    drafts: list[DraftLine]
-
-
-class DraftSent(Result):
-    id: str | None = Field(default=None, description="Id of the copy among the sent mails")
-    thread_id: str | None = None
-    already_sent: bool = False
-    notice: str | None = None
+    drafts: list[MailDraft]
 
 
 class DraftDeleted(Result):
@@ -124,14 +89,11 @@ class DraftDeleted(Result):
     deleted: bool = True
 
 
-class DraftTools:
-    def __init__(self, context: MailContext) -> None:
-        self._context = context
-
+class DraftTools(MailToolGroup):
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
     async def list_drafts(self) -> DraftList:
         """List the drafts, newest first, at most 50."""
-        return DraftList(drafts=[_to_draft_line(draft) for draft in await self._context.mailbox.drafts(_LISTED)])
+        return DraftList(drafts=await self._context.mailbox.drafts(_LISTED))
 
     @tool(read_only=False, destructive=False, idempotent=False, open_world=True)
     async def create_draft(
@@ -147,7 +109,7 @@ class DraftTools:
             str | None,
             Field(description="Id of a mail this answers, to keep the thread", max_length=1_000, pattern=r"^[\w.=-]+$"),
         ] = None,
-    ) -> DraftLine:
+    ) -> MailDraft:
         """Write a draft. Nothing is sent until send_draft; show it to the user first."""
         outgoing = OutgoingMail.from_arguments(to, subject, body, cc, bcc, is_html=is_html)
         mailbox = self._context.mailbox
@@ -156,9 +118,8 @@ class DraftTools:
             outgoing = replace(
                 outgoing, in_reply_to=answer.in_reply_to, references=answer.references, thread_id=answer.thread_id
             )
-        message_id = new_message_id(mailbox.address, current_call().call_id, "create_draft")
-        mail = compose_mail(await self._context.attach_files(outgoing, attachments), mailbox.address, message_id)
-        return _to_draft_line(await mailbox.create_draft(mail, outgoing.thread_id))
+        mail = await self._context.compose(outgoing, attachments, "create_draft")
+        return await mailbox.create_draft(mail, outgoing.thread_id)
 
     @tool(read_only=False, destructive=True, idempotent=True, open_world=True)
     async def update_draft(
@@ -171,33 +132,19 @@ class DraftTools:
         bcc: HiddenCopies = None,
         is_html: IsHtml = False,
         attachments: Files = None,
-    ) -> DraftLine:
+    ) -> MailDraft:
         """Write a draft anew: everything in it is replaced, its attachments too. It keeps its id and its thread."""
         outgoing = OutgoingMail.from_arguments(to, subject, body, cc, bcc, is_html=is_html)
-        mailbox = self._context.mailbox
-        message_id = new_message_id(mailbox.address, current_call().call_id, "update_draft")
-        mail = compose_mail(await self._context.attach_files(outgoing, attachments), mailbox.address, message_id)
-        return _to_draft_line(await mailbox.replace_draft(draft_id, mail))
+        mail = await self._context.compose(outgoing, attachments, "update_draft")
+        return await self._context.mailbox.replace_draft(draft_id, mail)
 
     @tool(read_only=False, destructive=True, idempotent=False, open_world=True)
-    async def send_draft(self, draft_id: DraftId) -> DraftSent:
+    async def send_draft(self, draft_id: DraftId) -> SendOutcome:
         """Send a draft as it is. It can not be taken back."""
-        sent = await self._context.mailbox.send_draft(draft_id)
-        return DraftSent(id=sent.id, thread_id=sent.thread_id, already_sent=sent.already, notice=sent.notice)
+        return await self._context.mailbox.send_draft(draft_id)
 
     @tool(read_only=False, destructive=True, idempotent=True, open_world=True)
     async def delete_draft(self, draft_id: DraftId) -> DraftDeleted:
         """Delete a draft for good."""
         await self._context.mailbox.delete_draft(draft_id)
         return DraftDeleted(draft_id=draft_id)
-
-
-def _to_draft_line(draft: MailDraft) -> DraftLine:
-    return DraftLine(
-        draft_id=draft.id,
-        message_id=draft.message_id,
-        to=draft.to[:300],
-        subject=draft.subject[:300],
-        snippet=draft.snippet[:200],
-        date=draft.date.isoformat() if draft.date else None,
-    )

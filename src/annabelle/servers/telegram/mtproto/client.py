@@ -1,4 +1,4 @@
-"""One signed-in account at Telegram: `TelegramApi` implemented with Telethon."""
+"""One signed-in account at Telegram, with Telethon."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import asyncio
 import logging
 import re
 import struct
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import TypeVar, cast
 
 from telethon import TelegramClient, errors
@@ -84,6 +85,14 @@ _SHORT_WAIT_SECONDS = 5
 """Shorter waits that Telegram asks for are waited out."""
 
 
+@asynccontextmanager
+async def _request(what: str, *, changes: bool = False) -> AsyncGenerator[None]:
+    """Bound the time of a request, and translate its errors."""
+    with translate_errors(what, changes=changes):
+        async with asyncio.timeout(REQUEST_SECONDS):
+            yield
+
+
 def make_api(account: TelegramAccount) -> TelethonApi:
     """Make the api for an account; nothing is sent before `connect`."""
     # At lower levels the library logs message contents.
@@ -108,6 +117,11 @@ def make_api(account: TelegramAccount) -> TelethonApi:
 
 
 class TelethonApi:
+    """One signed-in account. Chats are named by id, @username, +phone or "me".
+
+    Raises only NotFound, NotAllowed, InvalidArguments, TooManyRequests, Unavailable or OutcomeUnknown.
+    """
+
     def __init__(self, client: TelethonClient) -> None:
         self._client, self._resolver = client, ChatResolver(client)
         self._me: TelethonUser | None = None
@@ -117,6 +131,7 @@ class TelethonApi:
         return self._client.is_connected()
 
     async def connect(self) -> None:
+        """Open the connection; raises SignedOut if the session has ended."""
         with translate_errors("Telegram"):
             await self._client.connect()
             # None means that the session has ended. The library's own check also fails on temporary errors.
@@ -132,22 +147,19 @@ class TelethonApi:
         return conversion.to_person(self._me)
 
     async def chats(self, limit: int) -> list[api.TelegramChat]:
-        with translate_errors("The chats"):
-            async with asyncio.timeout(REQUEST_SECONDS):
-                return [conversion.dialog_to_chat(found) for found in await self._client.get_dialogs(limit=limit)]
+        async with _request("The chats"):
+            return [conversion.dialog_to_chat(found) for found in await self._client.get_dialogs(limit=limit)]
 
     async def chat(self, chat: str) -> api.TelegramChat:
-        with translate_errors(f"The chat {chat[:60]!r}"):
-            async with asyncio.timeout(REQUEST_SECONDS):
-                entity = await self._resolver.resolve_entity(chat)
-                about, members = await self._get_details(entity)
+        async with _request(f"The chat {chat[:60]!r}"):
+            entity = await self._resolver.resolve_entity(chat)
+            about, members = await self._get_details(entity)
         return conversion.to_chat(entity, about, members)
 
     async def create_group(self, title: str, people: Sequence[str]) -> api.NewGroup:
-        with translate_errors("The group", changes=True):
-            async with asyncio.timeout(REQUEST_SECONDS):
-                invited = [cast("types.TypeInputUser", await self._resolver.resolve_peer(one)) for one in people]
-                made = await self._client(functions.messages.CreateChatRequest(users=invited, title=title))
+        async with _request("The group", changes=True):
+            invited = [cast("types.TypeInputUser", await self._resolver.resolve_peer(one)) for one in people]
+            made = await self._client(functions.messages.CreateChatRequest(users=invited, title=title))
         updates = cast("types.Updates", getattr(made, "updates", made))
         left_out = cast("list[types.MissingInvitee]", getattr(made, "missing_invitees", []))
         chats = [one for one in cast("list[object]", updates.chats) if isinstance(one, types.Chat)]
@@ -156,16 +168,14 @@ class TelethonApi:
         return api.NewGroup(conversion.to_chat(chats[0]), tuple(one.user_id for one in left_out))
 
     async def contacts(self) -> list[api.TelegramPerson]:
-        with translate_errors("The contacts"):
-            async with asyncio.timeout(REQUEST_SECONDS):
-                found = await self._client(functions.contacts.GetContactsRequest(hash=0))
+        async with _request("The contacts"):
+            found = await self._client(functions.contacts.GetContactsRequest(hash=0))
         return conversion.to_people(cast("list[object]", getattr(found, "users", [])))
 
     async def add_contact(self, phone: str, first_name: str, last_name: str) -> api.TelegramPerson:
         contact = types.InputPhoneContact(client_id=0, phone=phone, first_name=first_name, last_name=last_name)
-        with translate_errors("The contact", changes=True):
-            async with asyncio.timeout(REQUEST_SECONDS):
-                done = await self._client(functions.contacts.ImportContactsRequest([contact]))
+        async with _request("The contact", changes=True):
+            done = await self._client(functions.contacts.ImportContactsRequest([contact]))
         found = conversion.to_people(cast("list[object]", getattr(done, "users", [])))
         if not found:
             raise NotFound(
@@ -175,49 +185,49 @@ class TelethonApi:
         return found[0]
 
     async def search_people(self, query: str, limit: int) -> list[api.TelegramPerson]:
-        with translate_errors("The search"):
-            async with asyncio.timeout(REQUEST_SECONDS):
-                found = await self._client(functions.contacts.SearchRequest(q=query, limit=limit))
+        async with _request("The search"):
+            found = await self._client(functions.contacts.SearchRequest(q=query, limit=limit))
         return conversion.to_people(cast("list[object]", getattr(found, "users", [])))[:limit]
 
     async def messages(self, chat: str, limit: int, before: int | None = None) -> list[api.TelegramMessage]:
+        """Newest first."""
         return await self._get_messages(chat, limit=limit, offset_id=before or 0)
 
     async def messages_after(self, chat: str, after: int, limit: int) -> list[api.TelegramMessage]:
+        """Oldest first."""
         return await self._get_messages(chat, limit=limit, min_id=after, reverse=True)
 
     async def search(self, query: str, chat: str | None, limit: int) -> list[api.TelegramMessage]:
         return await self._get_messages(chat, limit=limit, search=query)
 
     async def send(self, chat: str, outgoing: OutgoingMessage) -> int | None:
+        """Return the message id, or None if it had already been sent."""
         peer = await self._resolve_peer(chat)
         reply = types.InputReplyToMessage(outgoing.reply_to) if outgoing.reply_to is not None else None
         request = functions.messages.SendMessageRequest(
             peer=cast("types.TypeInputPeer", peer), message=outgoing.text, random_id=outgoing.random_id, reply_to=reply
         )
-        with translate_errors(f"The chat {chat[:60]!r}", changes=True):
+        async with _request(f"The chat {chat[:60]!r}", changes=True):
             try:
-                async with asyncio.timeout(REQUEST_SECONDS):
-                    return _find_sent_id(await self._client(request), outgoing.random_id)
+                return _find_sent_id(await self._client(request), outgoing.random_id)
             except errors.RandomIdDuplicateError:
                 return None  # this message has already been sent
 
     async def delete(self, chat: str, ids: Sequence[int]) -> list[int]:
+        """Return the ids that were in this chat and are now deleted."""
         peer = await self._resolve_peer(chat)
-        with translate_errors(f"The chat {chat[:60]!r}", changes=True):
-            async with asyncio.timeout(REQUEST_SECONDS):
-                # Telegram deletes by number alone and numbers all private chats and groups together, so leave out
-                # messages of other chats.
-                here = [one.id for one in await self._client.get_messages(peer, ids=list(ids)) if one is not None]
-                if here:
-                    await self._client.delete_messages(peer, here, revoke=True)
+        async with _request(f"The chat {chat[:60]!r}", changes=True):
+            # Telegram deletes by number alone and numbers all private chats and groups together, so leave out
+            # messages of other chats.
+            here = [one.id for one in await self._client.get_messages(peer, ids=list(ids)) if one is not None]
+            if here:
+                await self._client.delete_messages(peer, here, revoke=True)
         return here
 
     async def mark_read(self, chat: str, up_to: int | None) -> None:
         peer = await self._resolve_peer(chat)
-        with translate_errors(f"The chat {chat[:60]!r}"):
-            async with asyncio.timeout(REQUEST_SECONDS):
-                await self._client.send_read_acknowledge(peer, max_id=up_to)
+        async with _request(f"The chat {chat[:60]!r}"):
+            await self._client.send_read_acknowledge(peer, max_id=up_to)
 
     async def send_file(self, chat: str, file: OutgoingFile, progress: api.ReportProgress) -> int:
         peer = await self._resolve_peer(chat)
@@ -226,27 +236,25 @@ class TelethonApi:
 
     async def download(self, chat: str, message_id: int, max_bytes: int, progress: api.ReportProgress) -> api.Download:
         peer = await self._resolve_peer(chat)
+        async with _request(f"The chat {chat[:60]!r}"):
+            found = (await self._client.get_messages(peer, ids=[message_id]))[0]
+        if found is None:
+            raise NotFound(f"There is no message {message_id} in this chat.", hint="get_messages shows the ids.")
+        if found.file is None:
+            raise InvalidArguments(f"Message {message_id} carries no file.", field="message_id")
         with translate_errors(f"The chat {chat[:60]!r}"):
-            async with asyncio.timeout(REQUEST_SECONDS):
-                found = (await self._client.get_messages(peer, ids=[message_id]))[0]
-            if found is None:
-                raise NotFound(f"There is no message {message_id} in this chat.", hint="get_messages shows the ids.")
-            if found.file is None:
-                raise InvalidArguments(f"Message {message_id} carries no file.", field="message_id")
             return await conversion.download_file(self._client, found, max_bytes, progress)
 
     async def _get_messages(self, chat: str | None, **options: object) -> list[api.TelegramMessage]:
         peer = None if chat is None else await self._resolve_peer(chat)
-        with translate_errors("The messages"):
-            async with asyncio.timeout(REQUEST_SECONDS):
-                found = await self._client.get_messages(peer, **options)
+        async with _request("The messages"):
+            found = await self._client.get_messages(peer, **options)
         assert self._me is not None
         return conversion.to_messages(found, self._me.id)
 
     async def _resolve_peer(self, chat: str) -> object:
-        with translate_errors(f"The chat {chat[:60]!r}"):
-            async with asyncio.timeout(REQUEST_SECONDS):
-                return await self._resolver.resolve_peer(chat)
+        async with _request(f"The chat {chat[:60]!r}"):
+            return await self._resolver.resolve_peer(chat)
 
     async def _get_details(self, entity: object) -> tuple[str, int | None]:
         """A chat's description and its number of members."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol, cast
 
@@ -14,8 +15,6 @@ from telethon.tl import types
 from annabelle.core.errors import TooLarge
 from annabelle.servers.telegram import api
 from annabelle.servers.telegram.api import Download, OutgoingFile, ReportProgress
-
-ProgressStep = Callable[[int, int], Awaitable[None]]
 
 
 class TelethonEntity(Protocol):
@@ -127,13 +126,9 @@ def to_chat(entity: object, about: str = "", members: int | None = None) -> api.
 
 def dialog_to_chat(found: TelethonDialog) -> api.TelegramChat:
     last = found.message
-    return api.TelegramChat(
-        id=found.id,
-        title=display_name(found.entity),
-        kind=_chat_kind(found.entity),
-        username=cast("str | None", getattr(found.entity, "username", None)),
+    return replace(
+        to_chat(found.entity),
         unread=found.unread_count,
-        members=cast("int | None", getattr(found.entity, "participants_count", None)),
         last_id=last.id if last is not None else 0,
         read_id=found.dialog.read_inbox_max_id,
         last_at=last.date if last is not None else None,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol, cast
 from zoneinfo import ZoneInfo
 
-from annabelle.core.errors import InvalidArguments
 from annabelle.servers.kit import deferred_module
 from annabelle.servers.mail_calendar.calendar.event import (
     Attendee,
@@ -21,6 +20,7 @@ from annabelle.servers.mail_calendar.calendar.event import (
     InvitationAnswer,
     Reminder,
     ReminderMethod,
+    not_invited,
 )
 from annabelle.servers.mail_calendar.calendar.times import add_length, to_zone
 
@@ -48,6 +48,8 @@ class ICalComponent(Protocol):
     """A VCALENDAR, VEVENT or VALARM with properties and subcomponents."""
 
     subcomponents: list[ICalComponent]
+    exdates: list[DayOrTime]
+    """Only in a VEVENT."""
 
     def add(self, name: str, value: object) -> None: ...
     def get(self, name: str) -> object: ...
@@ -64,14 +66,6 @@ def new_calendar() -> ICalComponent:
     calendar.add("VERSION", "2.0")
     calendar.add("PRODID", "-//Annabelle//Calendar//EN")
     return calendar
-
-
-def new_vevent() -> ICalComponent:
-    return cast("ICalComponent", icalendar.Event())
-
-
-def new_valarm() -> ICalComponent:
-    return cast("ICalComponent", icalendar.Alarm())
 
 
 def new_address(email: str) -> object:
@@ -94,10 +88,6 @@ def _check_zones(text: str) -> None:
             raise ValueError("a zone that is none")
 
 
-def read_vevent(lines: Sequence[str]) -> ICalComponent:
-    return cast("ICalComponent", icalendar.Event.from_ical("\r\n".join(("BEGIN:VEVENT", *lines, "END:VEVENT", ""))))
-
-
 def expand_recurrences(calendar: ICalComponent, start: datetime, end: datetime) -> list[ICalComponent]:
     """Events of a period, with recurring ones expanded, each with its RECURRENCE-ID."""
     query = recurring_ical_events.of(cast("icalendar.Calendar", calendar))
@@ -108,14 +98,6 @@ def get_time(component: ICalComponent, name: str) -> DayOrTime | None:
     """A day, or a moment that may lack a zone."""
     value = cast("object", getattr(component.get(name), "dt", None))
     return value if isinstance(value, date) else None
-
-
-def get_times(component: ICalComponent, name: str) -> list[DayOrTime]:
-    """All values of a property that lists times and may be repeated."""
-    entries = [
-        entry for part in get_values(component, name) for entry in cast("list[object]", getattr(part, "dts", []))
-    ]
-    return [value for entry in entries if isinstance(value := cast("object", getattr(entry, "dt", None)), date)]
 
 
 def get_values(component: ICalComponent, name: str) -> list[object]:
@@ -129,10 +111,6 @@ def get_values(component: ICalComponent, name: str) -> list[object]:
 def get_text(component: ICalComponent, name: str) -> str:
     values = get_values(component, name)
     return str(values[0]) if values else ""
-
-
-def format_value(value: object) -> str:
-    return cast("ICalComponent", value).to_ical().decode()
 
 
 def get_parameters(value: object) -> dict[str, object]:
@@ -166,19 +144,17 @@ def read_span_of(component: ICalComponent, zone: ZoneInfo) -> EventSpan:
     return EventSpan(start, end)
 
 
-def read_event(component: ICalComponent, reader: CalendarOwner, **ids: str | None) -> CalendarEvent:
-    """`ids` are the fields that depend on where the event is stored: id, calendar_id, series_id, version."""
+def read_event(component: ICalComponent, reader: CalendarOwner) -> CalendarEvent:
+    """Read an event without its ids and its version, which depend on where it is stored."""
     return CalendarEvent(
-        id=ids.get("id") or "",
-        calendar_id=ids.get("calendar_id") or "",
-        series_id=ids.get("series_id"),
-        version=ids.get("version") or "",
+        id="",
+        calendar_id="",
         summary=get_text(component, "SUMMARY"),
         span=read_span_of(component, reader.zone),
         location=get_text(component, "LOCATION"),
         description=get_text(component, "DESCRIPTION"),
         attendees=tuple(_attendee(entry, reader) for entry in get_values(component, "ATTENDEE")),
-        organizer=_address(component.get("ORGANIZER")),
+        organizer=get_address(component.get("ORGANIZER")),
         recurrence=tuple(_recurrence_lines(component)),
         reminders=tuple(_reminders(component)),
         status=get_text(component, "STATUS").lower() or "confirmed",
@@ -188,14 +164,15 @@ def read_event(component: ICalComponent, reader: CalendarOwner, **ids: str | Non
 
 
 def new_event(draft: EventDraft, uid: str, me: str) -> ICalComponent:
-    component = new_vevent()
+    component = cast("ICalComponent", icalendar.Event())
     component.add("UID", uid)
     component.add("SUMMARY", draft.summary)
     set_span(component, draft.span)
     for name, value in (("DESCRIPTION", draft.description), ("LOCATION", draft.location)):
         if value:
             component.add(name, value)
-    rules = read_vevent(draft.recurrence)
+    lines = "\r\n".join(("BEGIN:VEVENT", *draft.recurrence, "END:VEVENT", ""))
+    rules = cast("ICalComponent", icalendar.Event.from_ical(lines))
     for name in _RECURRENCE:
         for value in get_values(rules, name):
             component.add(name, value)
@@ -208,25 +185,18 @@ def new_event(draft: EventDraft, uid: str, me: str) -> ICalComponent:
 
 def change_event(component: ICalComponent, change: EventChange, reader: CalendarOwner, me: str) -> None:
     """Apply the change in place. All other properties stay, including unknown ones."""
-    for name, value in (
-        ("SUMMARY", change.summary),
-        ("DESCRIPTION", change.description),
-        ("LOCATION", change.location),
-    ):
-        if value is not None:
-            component.pop(name, None)
-            if value:
-                component.add(name, value)
+    for name, text in change.texts().items():
+        component.pop(name, None)
+        if text:
+            component.add(name, text)
     if change.span is not None:
         set_span(component, change.span)
     if change.attendees is not None:
         _set_attendees(component, change.attendees, me)
     if change.answer is not None:
-        mine = [entry for entry in get_values(component, "ATTENDEE") if _address(entry).lower() in reader.addresses]
+        mine = [entry for entry in get_values(component, "ATTENDEE") if get_address(entry).lower() in reader.addresses]
         if not mine:
-            raise InvalidArguments(
-                "The user is not invited to this event, so there is nothing to answer.", field="response_status"
-            )
+            raise not_invited()
         for entry in mine:
             get_parameters(entry)["PARTSTAT"] = change.answer.upper()
     mark_modified(component, answered_only=change == EventChange(answer=change.answer))
@@ -251,7 +221,7 @@ def mark_modified(component: ICalComponent, *, answered_only: bool = False) -> N
 
 
 def _set_attendees(component: ICalComponent, emails: Iterable[str], me: str) -> None:
-    known = {_address(entry).lower(): entry for entry in get_values(component, "ATTENDEE")}
+    known = {get_address(entry).lower(): entry for entry in get_values(component, "ATTENDEE")}
     component.pop("ATTENDEE", None)
     invited = list(emails)
     for email in invited:
@@ -265,7 +235,7 @@ def _set_attendees(component: ICalComponent, emails: Iterable[str], me: str) -> 
 
 
 def _alarm(reminder: Reminder, summary: str, me: str) -> ICalComponent:
-    alarm = new_valarm()
+    alarm = cast("ICalComponent", icalendar.Alarm())
     alarm.add("ACTION", "EMAIL" if reminder.method == "email" else "DISPLAY")
     alarm.add("TRIGGER", -timedelta(minutes=reminder.minutes))
     alarm.add("DESCRIPTION", summary)
@@ -286,7 +256,7 @@ def _reminders(component: ICalComponent) -> Iterable[Reminder]:
 def _recurrence_lines(component: ICalComponent) -> Iterable[str]:
     for name in _RECURRENCE:
         for value in get_values(component, name):
-            yield f"{name}:{format_value(value)}"
+            yield f"{name}:{cast('ICalComponent', value).to_ical().decode()}"
 
 
 def _read_time(component: ICalComponent, name: str, zone: ZoneInfo) -> DayOrTime | None:
@@ -295,11 +265,11 @@ def _read_time(component: ICalComponent, name: str, zone: ZoneInfo) -> DayOrTime
 
 
 def _attendee(entry: object, reader: CalendarOwner) -> Attendee:
-    email, given = _address(entry), get_parameters(entry)
+    email, given = get_address(entry), get_parameters(entry)
     answer = _ANSWERS.get(str(given.get("PARTSTAT", "")).upper(), "needsAction")
     return Attendee(email, str(given.get("CN", "")), answer, email.lower() in reader.addresses)
 
 
-def _address(entry: object) -> str:
+def get_address(entry: object) -> str:
     text = "" if entry is None else str(entry)
     return text[7:] if text.lower().startswith("mailto:") else text

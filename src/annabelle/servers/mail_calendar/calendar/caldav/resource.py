@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import urllib.parse
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import cast
 
@@ -13,7 +14,6 @@ from annabelle.servers.mail_calendar.calendar.caldav.icalendar_event import (
     change_event,
     expand_recurrences,
     get_time,
-    get_times,
     get_values,
     new_calendar,
     new_event,
@@ -82,23 +82,19 @@ class CalendarResource:
 
     def expand_between(self, start: datetime, end: datetime) -> list[CalendarEvent]:
         found = expand_recurrences(self._calendar, start.astimezone(UTC), end.astimezone(UTC))
-        return [self._event(component) for component in found]
+        return [self._event(one, _instance_of(one) if self._repeats else None) for one in found]
 
     def event(self, instance: str | None) -> CalendarEvent:
         if instance is None:
-            if self._main is None:
-                raise event_not_found()
-            return read_event(self._main, self._reader, **self._ids(None))
-        return self._event(self._find_instance(instance))
+            return self._event(self._require_main(), None)
+        return self._event(self._find_instance(instance), instance if self._repeats else None)
 
     def apply_change(self, instance: str | None, change: EventChange, me: str) -> None:
         if instance is None:
-            if self._main is None:
-                raise event_not_found()
-            before = read_span_of(self._main, self._reader.zone)
+            main = self._require_main()
             if change.span is not None and self._repeats:
-                self._move_exceptions(before, change.span)
-            change_event(self._main, change, self._reader, me)
+                self._move_exceptions(main, read_span_of(main, self._reader.zone), change.span)
+            change_event(main, change, self._reader, me)
             return
         component = self._find_instance(instance)
         if component not in self._overrides():
@@ -116,14 +112,19 @@ class CalendarResource:
     def empty(self) -> bool:
         return not self._calendar.walk("VEVENT")
 
-    def _event(self, component: ICalComponent) -> CalendarEvent:
-        return read_event(component, self._reader, **self._ids(_instance_of(component) if self._repeats else None))
+    def _event(self, component: ICalComponent, instance: str | None) -> CalendarEvent:
+        return replace(
+            read_event(component, self._reader),
+            id=self._name if instance is None else f"{self._name}#{instance}",
+            series_id=None if instance is None else self._name,
+            calendar_id=self._calendar_id,
+            version=self._version,
+        )
 
-    def _ids(self, instance: str | None) -> dict[str, str | None]:
-        ids: dict[str, str | None] = {"calendar_id": self._calendar_id, "version": self._version}
-        if instance is None:
-            return {**ids, "id": self._name}
-        return {**ids, "id": f"{self._name}#{instance}", "series_id": self._name}
+    def _require_main(self) -> ICalComponent:
+        if self._main is None:
+            raise event_not_found()
+        return self._main
 
     def _overrides(self) -> list[ICalComponent]:
         return [event for event in self._calendar.walk("VEVENT") if "RECURRENCE-ID" in event]
@@ -149,17 +150,16 @@ class CalendarResource:
         except (ValueError, OverflowError) as error:
             raise event_not_found() from error
 
-    def _move_exceptions(self, before: EventSpan, after: EventSpan) -> None:
+    def _move_exceptions(self, main: ICalComponent, before: EventSpan, after: EventSpan) -> None:
         """Move the exceptions with the series, by wall clock time. Drop them if the series turns all-day or timed."""
-        assert self._main is not None
-        excluded = get_times(self._main, "EXDATE")
-        self._main.pop("EXDATE", None)
+        excluded = main.exdates
+        main.pop("EXDATE", None)
         overrides = self._overrides()
         if before.all_day != after.all_day:
             self._calendar.subcomponents = [part for part in self._calendar.subcomponents if part not in overrides]
             return
         for when in excluded:
-            self._main.add("EXDATE", _shift_time(when, before.start, after.start))
+            main.add("EXDATE", _shift_time(when, before.start, after.start))
         for event in overrides:
             when = get_time(event, "RECURRENCE-ID")
             event.pop("RECURRENCE-ID")
