@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.servers.documents.document_access import DocumentPath, DocumentQueries, file_name_of
@@ -263,9 +263,7 @@ class ImageInfo(Result):
     other: dict[str, str] = Field(default_factory=dict)
 
 
-class ArchiveMember(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class ArchiveMember(Result):
     name: str
     size: int
     kind: str

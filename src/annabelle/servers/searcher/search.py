@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.servers.kit import Result, tool
@@ -17,10 +17,8 @@ from annabelle.servers.searcher.search_provider import Freshness, ImageHit, Page
 _TITLE, _SNIPPET, _SOURCE = 200, 500, 80
 
 
-class FoundPage(BaseModel):
+class FoundPage(Result):
     """A page."""
-
-    model_config = ConfigDict(frozen=True)
 
     title: str
     url: str
@@ -33,10 +31,8 @@ class FoundPage(BaseModel):
         return "\n   ".join(filter(None, (self.title, self.url, about, self.snippet)))
 
 
-class FoundImage(BaseModel):
+class FoundImage(Result):
     """A picture, and the page it is on."""
-
-    model_config = ConfigDict(frozen=True)
 
     title: str
     image_url: str
