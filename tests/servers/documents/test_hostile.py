@@ -14,7 +14,7 @@ import pytest
 from annabelle.core.errors import AnnabelleError, InvalidArguments, TooLarge, ToolTimeout
 from annabelle.servers.documents.answers import kind_of
 from annabelle.servers.documents.document_access import ThreadRunner, WorkerRunner
-from annabelle.servers.documents.questions import ListMembers, ReadTables, ReadText, TellFacts, TextAnswer
+from annabelle.servers.documents.questions import ListMembers, MembersAnswer, ReadTables, ReadText, TellFacts, TextAnswer
 from servers.documents import papers
 from support.timing import seconds
 
@@ -106,6 +106,7 @@ async def test_an_archive_that_unpacks_to_very_much_is_bounded() -> None:
         info.size = 100_000_000
         archive.addfile(info, papers.io.BytesIO(bytes(100_000_000)))
     found = await WorkerRunner().ask(ListMembers(name="a.tgz"), out.getvalue())
+    assert isinstance(found, MembersAnswer)
     assert found.size == 100_000_000
 
 
