@@ -14,7 +14,14 @@ import pytest
 from annabelle.core.errors import AnnabelleError, InvalidArguments, TooLarge, ToolTimeout
 from annabelle.servers.documents.answers import kind_of
 from annabelle.servers.documents.document_access import ThreadRunner, WorkerRunner
-from annabelle.servers.documents.questions import ListMembers, MembersAnswer, ReadTables, ReadText, TellFacts, TextAnswer
+from annabelle.servers.documents.questions import (
+    ListMembers,
+    MembersAnswer,
+    ReadTables,
+    ReadText,
+    TellFacts,
+    TextAnswer,
+)
 from servers.documents import papers
 from support.timing import seconds
 
