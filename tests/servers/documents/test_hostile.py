@@ -13,8 +13,15 @@ import pytest
 
 from annabelle.core.errors import AnnabelleError, InvalidArguments, TooLarge, ToolTimeout
 from annabelle.servers.documents.answers import kind_of
-from annabelle.servers.documents.document_access import DocumentRunners, ThreadRunner, WorkerRunner
-from annabelle.servers.documents.questions import ListMembers, ReadTables, ReadText, TellFacts, TextAnswer
+from annabelle.servers.documents.document_access import ThreadRunner, WorkerRunner
+from annabelle.servers.documents.questions import (
+    ListMembers,
+    MembersAnswer,
+    ReadTables,
+    ReadText,
+    TellFacts,
+    TextAnswer,
+)
 from servers.documents import papers
 from support.timing import seconds
 
@@ -106,11 +113,12 @@ async def test_an_archive_that_unpacks_to_very_much_is_bounded() -> None:
         info.size = 100_000_000
         archive.addfile(info, papers.io.BytesIO(bytes(100_000_000)))
     found = await WorkerRunner().ask(ListMembers(name="a.tgz"), out.getvalue())
-    assert found.contents["size"] == 100_000_000
+    assert isinstance(found, MembersAnswer)
+    assert found.size == 100_000_000
 
 
 async def test_what_the_process_refuses_comes_back_as_the_same_sentence() -> None:
-    lane = DocumentRunners()
+    lane = WorkerRunner()
     with pytest.raises(InvalidArguments, match="protected by a password") as caught:
         await lane.ask(ReadText(name="a.pdf"), papers.pdf("x", password="y"))
     assert (caught.value.field, caught.value.hint) == ("path", "Ask for a copy without one.")

@@ -130,8 +130,8 @@ class CodeFolders:
     def environments(self) -> list[Path]:
         """All folders with packages: of agents, scripts and running sessions."""
         self._sweep()
-        sessions = (run / "packages" for run in _list_folder(self._root / "runs"))
-        return [*_list_folder(self._root / "packages"), *sessions]
+        sessions = (run / "packages" for run in list_folder(self._root / "runs"))
+        return [*list_folder(self._root / "packages"), *sessions]
 
     def is_lasting(self, environment: Path) -> bool:
         """Whether it stays until it is deleted. A session's environment is removed with the session."""
@@ -171,12 +171,12 @@ class CodeFolders:
         self._server_lock.acquire()
         self._swept = True
         running = self._server_lock.forget_ended()
-        for place in _list_folder(self._root / "runs"):
+        for place in list_folder(self._root / "runs"):
             if place.name.partition("-")[0] not in running:
                 RunFolder(place).remove()
 
 
-def _list_folder(folder: Path) -> list[Path]:
+def list_folder(folder: Path) -> list[Path]:
     return list(folder.iterdir()) if folder.is_dir() else []
 
 

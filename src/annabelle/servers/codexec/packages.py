@@ -19,7 +19,7 @@ from pydantic import Field
 from annabelle.core.errors import InvalidArguments, RetryByModel, TooLarge, ToolTimeout
 from annabelle.servers.codexec.code_runner import CodeRunner, build_environment, current_owner
 from annabelle.servers.codexec.config import PackageLimits
-from annabelle.servers.codexec.data_folders import CodeFolders
+from annabelle.servers.codexec.data_folders import CodeFolders, list_folder
 from annabelle.servers.codexec.execution import RunOutcome, run_sandbox, shorten_middle
 from annabelle.servers.codexec.isolation.backend import SCRATCH, Mount, SandboxBackend, SandboxLimits, SandboxSpec
 from annabelle.servers.codexec.languages import InterpreterFinder, SessionLanguage
@@ -123,15 +123,11 @@ class PackageSnapshot:
 def _list_packages(folder: Path) -> set[Path]:
     """Paths of packages: side by side for Python; for Node in node_modules, some below a scope."""
     found: set[Path] = set()
-    for place in (*_list_folder(folder), *_list_folder(folder / "node_modules")):
+    for place in (*list_folder(folder), *list_folder(folder / "node_modules")):
         if place.name == "node_modules":
             continue
-        found |= set(_list_folder(place)) if place.name in _SHARED or place.name.startswith("@") else {place}
+        found |= set(list_folder(place)) if place.name in _SHARED or place.name.startswith("@") else {place}
     return found
-
-
-def _list_folder(folder: Path) -> list[Path]:
-    return list(folder.iterdir()) if folder.is_dir() else []
 
 
 _TARGET = "/packages/target"

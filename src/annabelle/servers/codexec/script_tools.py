@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 from weakref import WeakValueDictionary
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from annabelle.core.errors import InvalidArguments, NotFound
 from annabelle.core.messages import now
@@ -28,21 +28,13 @@ from annabelle.servers.kit.pagination import get_page
 class ScriptLine(Result):
     """A script in a list."""
 
+    model_config = ConfigDict(from_attributes=True)
+
     name: str
     description: str
     language: str
     tags: list[str] = Field(default=[])
     runs: int = 0
-
-    @classmethod
-    def from_script(cls, script: Script) -> ScriptLine:
-        return cls(
-            name=script.name,
-            description=script.description,
-            language=script.language,
-            tags=script.tags,
-            runs=script.runs,
-        )
 
 
 class ScriptList(Result):
@@ -66,14 +58,12 @@ class ScriptText(ScriptLine):
     @classmethod
     def from_script_and_code(cls, script: Script, code: ShownText) -> ScriptText:
         return cls(
-            **ScriptLine.from_script(script).model_dump(),
+            **script.model_dump(include=cls.model_fields.keys() - {"code", "created", "updated", "last_run"}),
             code=code.text,
             rest=code.rest,
-            packages=script.packages,
             created=script.created.isoformat(timespec="seconds"),
             updated=script.updated.isoformat(timespec="seconds"),
             last_run=script.last_run.isoformat(timespec="seconds") if script.last_run else None,
-            last_exit_code=script.last_exit_code,
         )
 
 
@@ -104,6 +94,7 @@ class ScriptReport(RunReport):
 
 
 _PAGE = 50
+_READY = ".ready"
 _SHOWN_CHARS = 100_000
 
 Name = Annotated[str, Field(max_length=200, description="Name of the script")]
@@ -116,13 +107,19 @@ Packages = Annotated[
     list[Annotated[str, Field(max_length=300)]] | None,
     Field(max_length=30, description="Packages it needs (requests==2.32.0, lodash@4.17); installed at its first run"),
 ]
+Args = Annotated[
+    list[Annotated[str, Field(max_length=10_000)]] | None,
+    Field(max_length=100, description="Arguments for the script, each handed over as it is"),
+]
 PageToken = Annotated[str | None, Field(max_length=100, description="next_page of the previous answer")]
 
 
 class ScriptTools:
-    def __init__(self, runner: CodeRunner, library: ScriptLibrary) -> None:
+    def __init__(self, runner: CodeRunner, library: ScriptLibrary, installer: PackageInstaller) -> None:
         self._runner = runner
         self._library = library
+        self._installer = installer
+        self._fetching: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
         self._writing = asyncio.Lock()  # concurrent changes must not lose each other's backup
 
     @tool(read_only=False, destructive=False, idempotent=True, open_world=False)
@@ -137,7 +134,19 @@ class ScriptTools:
     ) -> ScriptSaved:
         """Keep code under a name to run it again with run_script. A script of the same name is replaced; its old
         version is kept for some days."""
-        return await self.save(name, description, language, code, tags, packages)
+        wanted = check_script_name(name)
+        script = Script(
+            name=wanted,
+            description=description,
+            language=language,
+            code=code,
+            tags=sorted({tag.strip() for tag in tags or [] if tag.strip()}),
+            packages=_check_packages(language, packages or []),
+            created=now(),
+            updated=now(),
+        )
+        async with self._writing:
+            return await self._save(script)
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def get_script(self, name: Name) -> ScriptText:
@@ -158,7 +167,7 @@ class ScriptTools:
         shelf = await in_thread(lambda stop: self._library.load_all())
         wanted = tag.casefold() if tag is not None else None
         chosen = [
-            ScriptLine.from_script(script)
+            ScriptLine.model_validate(script)
             for script in shelf.scripts
             if language in (None, script.language)
             and (wanted is None or wanted in [own.casefold() for own in script.tags])
@@ -176,7 +185,7 @@ class ScriptTools:
     ) -> ScriptList:
         """Find scripts by words in their name, tags, description or code; the best match comes first."""
         shelf = await in_thread(lambda stop: self._library.load_all())
-        chosen = [ScriptLine.from_script(script) for script in search_scripts(shelf.scripts, query)]
+        chosen = [ScriptLine.model_validate(script) for script in search_scripts(shelf.scripts, query)]
         page = get_page(chosen, page_token, _PAGE)
         return ScriptList(scripts=page.items, total=len(chosen), next_page=page.next_page)
 
@@ -192,71 +201,6 @@ class ScriptTools:
             await in_thread(lambda stop: self._library.remove(wanted))
             await in_thread(lambda stop: self._runner.folders.forget_script(wanted))
         return ScriptDeleted(name=wanted, backup=backup)
-
-    async def save(
-        self,
-        name: str,
-        description: str,
-        language: Language,
-        code: str,
-        tags: list[str] | None,
-        packages: list[str] | None,
-    ) -> ScriptSaved:
-        wanted = check_script_name(name)
-        script = Script(
-            name=wanted,
-            description=description,
-            language=language,
-            code=code,
-            tags=sorted({tag.strip() for tag in tags or [] if tag.strip()}),
-            packages=_check_packages(language, packages or []),
-            created=now(),
-            updated=now(),
-        )
-        async with self._writing:
-            return await self._save(script)
-
-    async def _save(self, script: Script) -> ScriptSaved:
-        file = await in_thread(lambda stop: self._library.read_bytes(script.name))
-        if file is None:
-            await in_thread(lambda stop: self._library.save(script))
-            return ScriptSaved(name=script.name, outcome="created")
-        old = await in_thread(lambda stop: self._library.get_or_none(script.name))
-        if old is not None and old.same_content(script):
-            return ScriptSaved(name=old.name, outcome="unchanged")
-        backup = await self._keep_backup(script.name, file)
-        history = {} if old is None else {"created": old.created, "runs": old.runs, "last_run": old.last_run}
-        await in_thread(lambda stop: self._library.save(script.model_copy(update=history)))
-        return ScriptSaved(name=script.name, outcome="replaced", backup=backup)
-
-    async def _keep_backup(self, name: str, held: bytes) -> str:
-        return (await self._runner.workspace.keep(f"{TRASH}/{make_stamp()}", f"{name}.json", held)).path
-
-
-def _check_packages(language: Language, packages: list[str]) -> list[str]:
-    if language == "bash":
-        if packages:
-            raise InvalidArguments("A bash script can have no packages.", field="packages")
-        return []
-    return sorted({check_package_name(language, package, field="packages") for package in packages})
-
-
-Args = Annotated[
-    list[Annotated[str, Field(max_length=10_000)]] | None,
-    Field(max_length=100, description="Arguments for the script, each handed over as it is"),
-]
-_READY = ".ready"
-
-
-class ScriptRunTools:
-    def __init__(
-        self, runner: CodeRunner, library: ScriptLibrary, keeping: ScriptTools, installer: PackageInstaller
-    ) -> None:
-        self._runner = runner
-        self._library = library
-        self._keeping = keeping
-        self._installer = installer
-        self._fetching: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
 
     @tool(read_only=False, destructive=True, idempotent=False, open_world=True)
     async def run_script(
@@ -280,9 +224,25 @@ class ScriptRunTools:
     ) -> ScriptReport:
         """Keep code in the library under a name, and run it at once. It stays there also when the run fails."""
         checked, _ = _check_args(args or []), self._runner.resolve_timeout(timeout_ms)
-        saved = await self._keeping.save(name, description, language, code, tags, packages)
+        saved = await self.save_script(name, description, language, code, tags, packages)
         report = await self._run(saved.name, checked, timeout_ms, working_dir)
         return report.model_copy(update={"saved": saved.outcome, "backup": saved.backup})
+
+    async def _save(self, script: Script) -> ScriptSaved:
+        file = await in_thread(lambda stop: self._library.read_bytes(script.name))
+        if file is None:
+            await in_thread(lambda stop: self._library.save(script))
+            return ScriptSaved(name=script.name, outcome="created")
+        old = await in_thread(lambda stop: self._library.get_or_none(script.name))
+        if old is not None and old.same_content(script):
+            return ScriptSaved(name=old.name, outcome="unchanged")
+        backup = await self._keep_backup(script.name, file)
+        history = {} if old is None else {"created": old.created, "runs": old.runs, "last_run": old.last_run}
+        await in_thread(lambda stop: self._library.save(script.model_copy(update=history)))
+        return ScriptSaved(name=script.name, outcome="replaced", backup=backup)
+
+    async def _keep_backup(self, name: str, held: bytes) -> str:
+        return (await self._runner.workspace.keep(f"{TRASH}/{make_stamp()}", f"{name}.json", held)).path
 
     async def _run(self, name: str, args: list[str], timeout_ms: int | None, working_dir: str | None) -> ScriptReport:
         seconds, checked = self._runner.resolve_timeout(timeout_ms), _check_args(args)
@@ -311,6 +271,14 @@ class ScriptRunTools:
                 await self._installer.install(language, script.packages, folder)
                 await in_thread(lambda stop: (folder / _READY).write_bytes(b""))
         return folder
+
+
+def _check_packages(language: Language, packages: list[str]) -> list[str]:
+    if language == "bash":
+        if packages:
+            raise InvalidArguments("A bash script can have no packages.", field="packages")
+        return []
+    return sorted({check_package_name(language, package, field="packages") for package in packages})
 
 
 def _check_args(args: list[str]) -> list[str]:

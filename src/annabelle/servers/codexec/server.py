@@ -9,7 +9,7 @@ from annabelle.servers.codexec.execute import ExecuteTool
 from annabelle.servers.codexec.isolation.selection import IsolationSelector
 from annabelle.servers.codexec.packages import PackageInstaller, PackageTools
 from annabelle.servers.codexec.script_library import ScriptLibrary
-from annabelle.servers.codexec.script_tools import ScriptRunTools, ScriptTools
+from annabelle.servers.codexec.script_tools import ScriptTools
 from annabelle.servers.codexec.session_pool import SessionPool
 from annabelle.servers.codexec.session_tools import SessionTools
 from annabelle.servers.kit import ToolServer
@@ -25,7 +25,6 @@ def build(config: CodeConfig | None = None, isolation: IsolationSelector | None 
     runner = CodeRunner(config or CodeConfig.from_environment(), isolation)
     pool, installer = SessionPool(runner), PackageInstaller(runner)
     library = ScriptLibrary(runner.config.data / "scripts")
-    keeping = ScriptTools(runner, library)
     calculating = CalculateTool()
 
     async def close() -> None:
@@ -39,8 +38,7 @@ def build(config: CodeConfig | None = None, isolation: IsolationSelector | None 
             ExecuteTool(runner),
             SessionTools(runner, pool),
             PackageTools(runner, pool, installer),
-            keeping,
-            ScriptRunTools(runner, library, keeping, installer),
+            ScriptTools(runner, library, installer),
             calculating,
         ],
         instructions=INSTRUCTIONS,

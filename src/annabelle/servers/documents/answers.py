@@ -13,29 +13,8 @@ from pathlib import PurePosixPath
 from typing import Literal, assert_never, cast
 
 from annabelle.core.errors import AnnabelleError, InvalidArguments, NotFound, TooLarge
+from annabelle.servers.documents import questions
 from annabelle.servers.documents.formats.base import DocumentFormat, DocumentTable, Row, WantedParts
-from annabelle.servers.documents.questions import (
-    AnyDocumentQuestion,
-    DocumentAnswer,
-    DocumentHit,
-    FactsAnswer,
-    FindAnswer,
-    FindText,
-    ListMembers,
-    MembersAnswer,
-    PictureAnswer,
-    ReadRows,
-    ReadTables,
-    ReadText,
-    RowsAnswer,
-    TableRows,
-    TablesAnswer,
-    TellFacts,
-    TellPicture,
-    TextAnswer,
-    parse_cell_range,
-    parse_page_numbers,
-)
 
 Kind = Literal[
     "pdf", "docx", "xlsx", "pptx", "odt", "ods", "odp", "rtf", "html", "eml", "csv", "markdown", "text", "image", "zip",
@@ -113,15 +92,15 @@ _MAX_CHARS = 300_000
 """Limit for all cells of one answer together."""
 
 
-def answer_rows(question: ReadRows, reader: DocumentFormat, data: bytes, kind: Kind) -> RowsAnswer:
+def answer_rows(question: questions.ReadRows, reader: DocumentFormat, data: bytes, kind: Kind) -> questions.RowsAnswer:
     """Cells of one sheet."""
     if kind not in ("xlsx", "ods", "csv"):
         raise InvalidArguments(
             f"The file is no spreadsheet but {kind}.", hint="read_document or extract_tables read it.", field="path"
         )
-    block = parse_cell_range(question.range)
+    block = questions.parse_cell_range(question.range)
     wanted = WantedParts(sheet=question.sheet) if question.sheet else WantedParts((1,))
-    found: RowsAnswer | None = None
+    found: questions.RowsAnswer | None = None
     names: list[str] = []
     for number, table in enumerate(reader.tables(data), start=1):
         names.append(table.label)
@@ -133,7 +112,7 @@ def answer_rows(question: ReadRows, reader: DocumentFormat, data: bytes, kind: K
                 lambda row: row[block.first_column - 1 : block.last_column],
             )
             cut = more and (block.last_row is None or len(rows) < most)
-            found = RowsAnswer(
+            found = questions.RowsAnswer(
                 kind=kind, sheet=table.label, sheets=[], first_row=block.first_row, first_column=block.first_column,
                 rows=rows, more=cut,
             )  # fmt: skip
@@ -143,19 +122,21 @@ def answer_rows(question: ReadRows, reader: DocumentFormat, data: bytes, kind: K
     return found.model_copy(update={"sheets": names[:200]})
 
 
-def answer_tables(question: ReadTables, reader: DocumentFormat, data: bytes, kind: Kind) -> TablesAnswer:
+def answer_tables(
+    question: questions.ReadTables, reader: DocumentFormat, data: bytes, kind: Kind
+) -> questions.TablesAnswer:
     """Every table of a document."""
-    found: list[TableRows] = []
+    found: list[questions.TableRows] = []
     for table in reader.tables(data):
         if len(found) == question.limit:
-            return TablesAnswer(kind=kind, tables=found, more=True)
+            return questions.TablesAnswer(kind=kind, tables=found, more=True)
         found.append(_to_table_rows(table, question.max_rows))
-    return TablesAnswer(kind=kind, tables=found)
+    return questions.TablesAnswer(kind=kind, tables=found)
 
 
-def _to_table_rows(table: DocumentTable, most: int) -> TableRows:
+def _to_table_rows(table: DocumentTable, most: int) -> questions.TableRows:
     rows, more = _take_rows(table.rows, most, lambda row: row)
-    return TableRows(label=table.label, rows=rows, more=more)
+    return questions.TableRows(label=table.label, rows=rows, more=more)
 
 
 def _take_rows(rows: Iterable[Row], most: int, choose: Callable[[Row], Row]) -> tuple[list[Row], bool]:
@@ -192,7 +173,7 @@ _READ_BY: dict[Kind, tuple[str, str]] = {
 _EXCERPT = 200
 
 
-def answer_question(question: AnyDocumentQuestion, data: bytes) -> DocumentAnswer:
+def answer_question(question: questions.AnyDocumentQuestion, data: bytes) -> questions.DocumentAnswer:
     """The answer, or one clear sentence: a hostile file makes its library raise anything, and that stays in here."""
     kind = kind_of(data, question.name)
     try:
@@ -211,21 +192,21 @@ def answer_question(question: AnyDocumentQuestion, data: bytes) -> DocumentAnswe
         ) from error
 
 
-def _dispatch(question: AnyDocumentQuestion, data: bytes, kind: Kind) -> DocumentAnswer:
+def _dispatch(question: questions.AnyDocumentQuestion, data: bytes, kind: Kind) -> questions.DocumentAnswer:
     match question:
-        case ReadText():
+        case questions.ReadText():
             return _read_text(question, data, kind)
-        case FindText():
+        case questions.FindText():
             return _find_text(question, data, kind)
-        case TellFacts():
+        case questions.TellFacts():
             return _read_facts(question, data, kind)
-        case ReadRows():
+        case questions.ReadRows():
             return answer_rows(question, _load_format(kind), data, kind)
-        case ReadTables():
+        case questions.ReadTables():
             return answer_tables(question, _load_format(kind), data, kind)
-        case TellPicture():
-            return _read_picture(data)
-        case ListMembers():
+        case questions.TellPicture():
+            return importlib.import_module(f"{_FORMATS}.picture").picture_facts(data)
+        case questions.ListMembers():
             return _list_members(data, kind)
     assert_never(question)
 
@@ -252,9 +233,9 @@ def _load_format(kind: Kind) -> DocumentFormat:
     return cast("DocumentFormat", getattr(importlib.import_module(f"{_FORMATS}.{module}"), name))
 
 
-def _read_text(question: ReadText, data: bytes, kind: Kind) -> TextAnswer:
+def _read_text(question: questions.ReadText, data: bytes, kind: Kind) -> questions.TextAnswer:
     reader = _load_format(kind)
-    wanted = WantedParts(parse_page_numbers(question.pages), question.sheet)
+    wanted = WantedParts(questions.parse_page_numbers(question.pages), question.sheet)
     if (wanted.numbers or wanted.sheet) and not reader.part:
         field = "pages" if wanted.numbers else "sheet"
         raise InvalidArguments(f"A {kind} file has no {field}.", hint="Use offset to read on.", field=field)
@@ -275,7 +256,7 @@ def _read_text(question: ReadText, data: bytes, kind: Kind) -> TextAnswer:
     if not pieces and (wanted.numbers or wanted.sheet):
         raise NotFound(f"There is no such {reader.part} in the file.", hint="get_document_info tells what there is.")
     whole = "".join(pieces)
-    return TextAnswer(
+    return questions.TextAnswer(
         kind=kind,
         part=reader.part,
         content=whole[question.offset : end],
@@ -284,7 +265,7 @@ def _read_text(question: ReadText, data: bytes, kind: Kind) -> TextAnswer:
     )
 
 
-def _read_facts(question: TellFacts, data: bytes, kind: Kind) -> FactsAnswer:
+def _read_facts(question: questions.TellFacts, data: bytes, kind: Kind) -> questions.FactsAnswer:
     reader = _load_format(kind)
     facts = reader.facts(data)
     if question.words:
@@ -292,13 +273,13 @@ def _read_facts(question: TellFacts, data: bytes, kind: Kind) -> FactsAnswer:
         scan = kind == "pdf" and not words
         note = "No text was found; the pages may be pictures (a scan)." if scan else None
         facts = facts.model_copy(update={"words": words, "note": note})
-    return FactsAnswer(kind=kind, part=reader.part, facts=facts)
+    return questions.FactsAnswer(kind=kind, part=reader.part, facts=facts)
 
 
-def _find_text(question: FindText, data: bytes, kind: Kind) -> FindAnswer:
+def _find_text(question: questions.FindText, data: bytes, kind: Kind) -> questions.FindAnswer:
     reader = _load_format(kind)
     wanted = " ".join(question.query.casefold().split())
-    hits: list[DocumentHit] = []
+    hits: list[questions.DocumentHit] = []
     for part in reader.parts(data, WantedParts()):
         for number, line in enumerate(part.text.split("\n"), start=1):
             text = " ".join(line.split())
@@ -306,23 +287,17 @@ def _find_text(question: FindText, data: bytes, kind: Kind) -> FindAnswer:
             if place < 0:
                 continue
             if len(hits) == question.limit:
-                return FindAnswer(kind=kind, hits=hits, more=True)
+                return questions.FindAnswer(kind=kind, hits=hits, more=True)
             start = max(0, place - _EXCERPT // 2)
-            hits.append(DocumentHit(where=part.label, line=number, text=text[start : start + _EXCERPT]))
-    return FindAnswer(kind=kind, hits=hits)
+            hits.append(questions.DocumentHit(where=part.label, line=number, text=text[start : start + _EXCERPT]))
+    return questions.FindAnswer(kind=kind, hits=hits)
 
 
-def _read_picture(data: bytes) -> PictureAnswer:
-    picture = importlib.import_module(f"{_FORMATS}.picture")
-    return PictureAnswer(facts=picture.picture_facts(data).model_dump())
-
-
-def _list_members(data: bytes, kind: Kind) -> MembersAnswer:
+def _list_members(data: bytes, kind: Kind) -> questions.MembersAnswer:
     if kind in ("docx", "xlsx", "pptx", "odt", "ods", "odp"):
         kind = "zip"
     if kind not in ("zip", "tar"):
         raise InvalidArguments(
             "The file is no archive.", hint="zip, tar, tar.gz, tar.bz2 and tar.xz are.", field="path"
         )
-    formats = importlib.import_module(f"{_FORMATS}.zip_formats")
-    return MembersAnswer(kind=kind, contents=formats.list_archive_contents(data, kind).model_dump())
+    return importlib.import_module(f"{_FORMATS}.zip_formats").list_archive_contents(data, kind)

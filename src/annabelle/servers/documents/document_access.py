@@ -76,17 +76,6 @@ class WorkerRunner:
         return _read_message(said, process.returncode)
 
 
-class DocumentRunners:
-    """Chooses the runner for each file."""
-
-    def __init__(self, careful: QuestionRunner | None = None) -> None:
-        self._quick, self._careful = ThreadRunner(), careful or WorkerRunner()
-
-    async def ask(self, question: AnyDocumentQuestion, data: bytes) -> DocumentAnswer:
-        simple = question.ask not in ("picture", "members") and kind_of(data[:1_000_000], question.name) in _SIMPLE
-        return await (self._quick if simple else self._careful).ask(question, data)
-
-
 def _read_message(said: bytes, code: int | None) -> DocumentAnswer:
     if code in (-signal.SIGXCPU, -signal.SIGALRM, -signal.SIGKILL):
         raise _timeout_error()
@@ -124,21 +113,20 @@ DocumentPath = Annotated[
 
 
 class DocumentQueries:
-    """Reads a file of the workspace and answers a question about it."""
+    """Reads a file of the workspace and answers a question about it. `careful` reads what is not plain text."""
 
-    def __init__(self, workspace: Workspace, runner: QuestionRunner) -> None:
-        self._workspace, self._runner = workspace, runner
+    def __init__(self, workspace: Workspace, careful: QuestionRunner | None = None) -> None:
+        self._workspace = workspace
+        self._quick, self._careful = ThreadRunner(), careful or WorkerRunner()
 
     async def ask(self, path: str, question: AnyDocumentQuestion, answer: type[A]) -> tuple[str, int, A]:
         """The path as shown, the file's size, and the answer."""
         file = await self._workspace.read(path, MAX_BYTES)
+        question = question.model_copy(update={"name": PurePosixPath(path).name[:255]})
         await current_call().progress(1, 2, f"reading {question.name}")
-        found = await self._runner.ask(question, file.data)
+        simple = question.ask not in ("picture", "members") and kind_of(file.data[:1_000_000], question.name) in _SIMPLE
+        found = await (self._quick if simple else self._careful).ask(question, file.data)
         await current_call().progress(2, 2)
         if not isinstance(found, answer):
             raise TypeError(f"{question.ask} was answered with {type(found).__name__}")
         return file.path, len(file.data), found
-
-
-def file_name_of(path: str) -> str:
-    return PurePosixPath(path).name[:255]

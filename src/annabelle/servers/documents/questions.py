@@ -15,8 +15,8 @@ from annabelle.servers.documents.formats.base import DocumentFacts, Row
 class _DocumentQuestion(BaseModel):
     model_config = ConfigDict(frozen=True)
 
-    name: str
-    """The file's name; its ending tells kinds of text apart."""
+    name: str = ""
+    """The file's name, put in when it is read; its ending tells kinds of text apart."""
 
 
 class ReadText(_DocumentQuestion):
@@ -69,7 +69,6 @@ class TextAnswer(BaseModel):
     ask: Literal["text"] = "text"
     kind: str
     part: str
-    parts: int | None = None
     content: str
     next_offset: int | None = None
     covered: list[int] = []
@@ -121,13 +120,38 @@ class TablesAnswer(BaseModel):
 
 class PictureAnswer(BaseModel):
     ask: Literal["picture"] = "picture"
-    facts: dict[str, object]
+    format: str
+    width: int
+    height: int
+    mode: str
+    frames: int = 1
+    taken: str | None = None
+    camera: str | None = None
+    lens: str | None = None
+    orientation: int | None = None
+    latitude: float | None = None
+    longitude: float | None = None
+    altitude: float | None = None
+    other: dict[str, str] = {}
+
+
+class ArchiveMember(BaseModel):
+    name: str
+    size: int
+    kind: str
+    modified: str | None = None
+    warning: str | None = Field(default=None, description="Why to be careful with it")
 
 
 class MembersAnswer(BaseModel):
+    """What an archive says it has in it."""
+
     ask: Literal["members"] = "members"
     kind: str
-    contents: dict[str, object]
+    members: list[ArchiveMember]
+    count: int
+    size: int
+    complete: bool = True
 
 
 DocumentAnswer = Annotated[

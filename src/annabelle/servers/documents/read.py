@@ -4,30 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from annabelle.core.errors import InvalidArguments
-from annabelle.servers.documents.document_access import DocumentPath, DocumentQueries, file_name_of
+from annabelle.servers.documents import questions
+from annabelle.servers.documents.document_access import DocumentPath, DocumentQueries
 from annabelle.servers.documents.formats.base import Row, format_row
-from annabelle.servers.documents.questions import (
-    DocumentHit,
-    FactsAnswer,
-    FindAnswer,
-    FindText,
-    ListMembers,
-    MembersAnswer,
-    PictureAnswer,
-    ReadRows,
-    ReadTables,
-    ReadText,
-    RowsAnswer,
-    TableRows,
-    TablesAnswer,
-    TellFacts,
-    TellPicture,
-    TextAnswer,
-    column_letters,
-)
 from annabelle.servers.kit import Result, tool
 
 
@@ -70,7 +52,7 @@ class DocumentHits(Result):
 
     path: str
     kind: str
-    hits: list[DocumentHit]
+    hits: list[questions.DocumentHit]
     more: bool = False
 
     def to_text(self) -> str:
@@ -97,8 +79,8 @@ class DocumentReadTools:
     ) -> DocumentText:
         """Read the text of a document: PDF, Word, Excel, PowerPoint, OpenDocument, RTF, HTML, mail (EML), CSV, Markdown
         or plain text. A long one is read piece by piece with offset."""
-        question = ReadText(name=file_name_of(path), pages=pages, sheet=sheet, offset=offset, max_chars=max_chars)
-        shown, _, found = await self._documents.ask(path, question, TextAnswer)
+        question = questions.ReadText(pages=pages, sheet=sheet, offset=offset, max_chars=max_chars)
+        shown, _, found = await self._documents.ask(path, question, questions.TextAnswer)
         empty = not found.content.strip() or (found.part == "page" and _only_labels(found.content))
         notice = "No text was found; the pages may be pictures (a scan)." if found.kind == "pdf" else "It is empty."
         return DocumentText(
@@ -113,7 +95,7 @@ class DocumentReadTools:
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def get_document_info(self, path: DocumentPath) -> DocumentInfo:
         """Tell what a document is: its kind, title, author, times, pages, sheets and number of words."""
-        shown, size, found = await self._documents.ask(path, TellFacts(name=file_name_of(path)), FactsAnswer)
+        shown, size, found = await self._documents.ask(path, questions.TellFacts(), questions.FactsAnswer)
         facts = found.facts
         return DocumentInfo(
             path=shown,
@@ -134,8 +116,8 @@ class DocumentReadTools:
         """Find words in a document, with the page, sheet or slide and the line they stand in. Case does not count."""
         if not query.strip():
             raise InvalidArguments("There is nothing to search for.", field="query")
-        question = FindText(name=file_name_of(path), query=query, limit=limit)
-        shown, _, found = await self._documents.ask(path, question, FindAnswer)
+        question = questions.FindText(query=query, limit=limit)
+        shown, _, found = await self._documents.ask(path, question, questions.FindAnswer)
         return DocumentHits(path=shown, kind=found.kind, hits=found.hits, more=found.more)
 
 
@@ -173,7 +155,7 @@ class ExtractedTables(Result):
 
     path: str
     kind: str
-    tables: list[TableRows]
+    tables: list[questions.TableRows]
     more: bool = Field(default=False, description="Whether there are more tables")
 
     def to_text(self) -> str:
@@ -193,7 +175,7 @@ class TableTools:
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def list_sheets(self, path: DocumentPath) -> SheetList:
         """List the sheets of a spreadsheet (Excel or OpenDocument)."""
-        shown, _, found = await self._documents.ask(path, TellFacts(name=file_name_of(path), words=False), FactsAnswer)
+        shown, _, found = await self._documents.ask(path, questions.TellFacts(words=False), questions.FactsAnswer)
         if found.part != "sheet":
             raise InvalidArguments(f"A {found.kind} file has no sheets.", hint="read_document reads it.", field="path")
         return SheetList(path=shown, sheets=found.facts.sheets)
@@ -212,11 +194,12 @@ class TableTools:
     ) -> SheetRows:
         """Read cells of a spreadsheet (Excel, OpenDocument or CSV) as rows. Formulas give the value they had when the
         file was saved."""
-        question = ReadRows(name=file_name_of(path), sheet=sheet, range=range, max_rows=max_rows)
-        shown, _, found = await self._documents.ask(path, question, RowsAnswer)
+        question = questions.ReadRows(sheet=sheet, range=range, max_rows=max_rows)
+        shown, _, found = await self._documents.ask(path, question, questions.RowsAnswer)
         width = max((len(row) for row in found.rows), default=1)
         last = found.first_row + max(1, len(found.rows)) - 1
-        start, end = column_letters(found.first_column), column_letters(found.first_column + max(1, width) - 1)
+        columns = (found.first_column, found.first_column + max(1, width) - 1)
+        start, end = map(questions.column_letters, columns)
         return SheetRows(
             path=shown,
             sheet=found.sheet,
@@ -235,8 +218,8 @@ class TableTools:
     ) -> ExtractedTables:
         """Take the tables out of a document: Word, Excel, OpenDocument, HTML or CSV. PDF files have no tables that
         could be told from text."""
-        question = ReadTables(name=file_name_of(path), limit=limit, max_rows=max_rows)
-        shown, _, found = await self._documents.ask(path, question, TablesAnswer)
+        question = questions.ReadTables(limit=limit, max_rows=max_rows)
+        shown, _, found = await self._documents.ask(path, question, questions.TablesAnswer)
         return ExtractedTables(path=shown, kind=found.kind, tables=found.tables, more=found.more)
 
 
@@ -263,22 +246,12 @@ class ImageInfo(Result):
     other: dict[str, str] = Field(default_factory=dict)
 
 
-class ArchiveMember(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    size: int
-    kind: str
-    modified: str | None = None
-    warning: str | None = Field(default=None, description="Why to be careful with it")
-
-
 class ArchiveList(Result):
     """What is in an archive."""
 
     path: str
     kind: str
-    members: list[ArchiveMember]
+    members: list[questions.ArchiveMember]
     count: int = Field(description="How many there are in all")
     size: int = Field(description="Bytes they unpack to, as the archive says")
     complete: bool = Field(default=True, description="Whether the archive was read to its end")
@@ -303,12 +276,12 @@ class ImageArchiveTools:
     async def get_image_info(self, path: DocumentPath) -> ImageInfo:
         """Tell the facts of a picture: size, format, when and with what it was taken, and where, if the camera wrote
         that down."""
-        shown, size, found = await self._documents.ask(path, TellPicture(name=file_name_of(path)), PictureAnswer)
-        return ImageInfo.model_validate({"path": shown, "size": size, **found.facts})
+        shown, size, found = await self._documents.ask(path, questions.TellPicture(), questions.PictureAnswer)
+        return ImageInfo(path=shown, size=size, **found.model_dump(exclude={"ask"}))
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def list_archive(self, path: DocumentPath) -> ArchiveList:
         """List what is in a zip or tar archive, without unpacking anything. Names that would lead outside are
         marked."""
-        shown, _, found = await self._documents.ask(path, ListMembers(name=file_name_of(path)), MembersAnswer)
-        return ArchiveList.model_validate({"path": shown, "kind": found.kind, **found.contents})
+        shown, _, found = await self._documents.ask(path, questions.ListMembers(), questions.MembersAnswer)
+        return ArchiveList(path=shown, **found.model_dump(exclude={"ask"}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from annabelle.servers.documents.document_access import DocumentQueries, DocumentRunners, QuestionRunner
+from annabelle.servers.documents.document_access import DocumentQueries, QuestionRunner
 from annabelle.servers.documents.read import DocumentReadTools, ImageArchiveTools, TableTools
 from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.files.config import FilesConfig
@@ -16,7 +16,7 @@ INSTRUCTIONS = (
 
 def build(config: FilesConfig | None = None, careful: QuestionRunner | None = None) -> ToolServer:
     """All tools for documents, ready to serve. `careful` is the way files that are not plain text are read."""
-    documents = DocumentQueries(Workspace(config or FilesConfig.from_environment()), DocumentRunners(careful))
+    documents = DocumentQueries(Workspace(config or FilesConfig.from_environment()), careful)
     return ToolServer(
         "documents",
         [DocumentReadTools(documents), TableTools(documents), ImageArchiveTools(documents)],

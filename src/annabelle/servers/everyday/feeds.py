@@ -18,10 +18,10 @@ from annabelle.servers.everyday.feed_reader import FeedEntry, FeedReader, ReadFe
 from annabelle.servers.kit import Result, current_call, in_thread, tool
 
 
-class FeedNewsEntry(BaseModel):
+class FeedNewsEntry(Result):
     """One entry of a feed."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(from_attributes=True)
 
     title: str
     link: str | None = None
@@ -61,9 +61,7 @@ class FeedFollowResult(Result):
         return self.message
 
 
-class FeedLine(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class FeedLine(Result):
     name: str
     url: str
     since: datetime
@@ -315,11 +313,4 @@ def _sort_newest_first(feed: ReadFeed) -> list[FeedEntry]:
 
 
 def _to_entry(entry: FeedEntry, feed: str | None = None) -> FeedNewsEntry:
-    return FeedNewsEntry(
-        title=entry.title,
-        link=entry.link,
-        published=entry.published,
-        summary=entry.summary,
-        author=entry.author,
-        feed=feed,
-    )
+    return FeedNewsEntry.model_validate(entry).model_copy(update={"feed": feed})

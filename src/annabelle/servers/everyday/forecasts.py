@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from datetime import date
 from decimal import Decimal
-from typing import Literal, cast
+from typing import Annotated, Literal, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from annabelle.core.errors import NotFound
 from annabelle.core.tools import JsonObject
 from annabelle.servers.everyday.web_source import JsonSource
 from annabelle.servers.everyday.zones import fold_name
-from annabelle.servers.kit.json_access import get_objects
+from annabelle.servers.kit import Result
+from annabelle.servers.kit.json_access import get_object, get_objects
 
 _COORDINATES = re.compile(r"\s*(-?\d{1,2}(?:\.\d+)?)\s*[,;\s]\s*(-?\d{1,3}(?:\.\d+)?)\s*")
 
@@ -120,64 +121,78 @@ def describe_wind(degrees: float | None) -> str | None:
 
 UnitSystem = Literal["metric", "imperial"]
 
-_CURRENT = (
-    "temperature_2m,apparent_temperature,relative_humidity_2m,precipitation,weather_code,cloud_cover,wind_speed_10m,"
-    "wind_direction_10m,wind_gusts_10m"
-)
-_DAILY = (
-    "weather_code,temperature_2m_max,temperature_2m_min,precipitation_sum,precipitation_probability_max,"
-    "wind_speed_10m_max,wind_direction_10m_dominant,sunrise,sunset,uv_index_max"
-)
-_HOURLY = "temperature_2m,precipitation_probability,precipitation,weather_code,wind_speed_10m"
 _IMPERIAL = {"temperature_unit": "fahrenheit", "wind_speed_unit": "mph", "precipitation_unit": "inch"}
 
 
-class CurrentWeather(BaseModel):
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float | Decimal) and not isinstance(value, bool) else None
+
+
+Value = Annotated[float | None, BeforeValidator(_number)]
+Sky = Annotated[str, BeforeValidator(lambda value: describe_sky(_number(value)))]
+WindDirection = Annotated[str | None, BeforeValidator(lambda value: describe_wind(_number(value)))]
+When = Annotated[str, BeforeValidator(lambda value: str(value or ""))]
+SunTime = Annotated[str | None, BeforeValidator(lambda value: value[:40] if isinstance(value, str) else None)]
+
+
+class WeatherReading(Result):
+    """Weather at a time. The alias of each field is the service's name of the variable."""
+
+    @classmethod
+    def variables(cls) -> str:
+        """What to ask the service for."""
+        return ",".join(name for name in cls._aliases() if name != "time")
+
+    @classmethod
+    def parse(cls, said: JsonObject) -> Self:
+        """Variables that are missing or of another type are None."""
+        return cls.model_validate({name: said.get(name) for name in cls._aliases()})
+
+    @classmethod
+    def _aliases(cls) -> list[str]:
+        return [str(field.validation_alias) for field in cls.model_fields.values()]
+
+
+class CurrentWeather(WeatherReading):
     """The weather at this moment."""
 
-    model_config = ConfigDict(frozen=True)
-
-    time: str
-    sky: str
-    temperature: float | None
-    feels_like: float | None
-    humidity: float | None = Field(description="Per cent")
-    precipitation: float | None
-    cloud_cover: float | None = Field(description="Per cent")
-    wind: float | None
-    wind_from: str | None
-    gusts: float | None
+    time: When = Field(validation_alias="time")
+    sky: Sky = Field(validation_alias="weather_code")
+    temperature: Value = Field(validation_alias="temperature_2m")
+    feels_like: Value = Field(validation_alias="apparent_temperature")
+    humidity: Value = Field(validation_alias="relative_humidity_2m", description="Per cent")
+    precipitation: Value = Field(validation_alias="precipitation")
+    cloud_cover: Value = Field(validation_alias="cloud_cover", description="Per cent")
+    wind: Value = Field(validation_alias="wind_speed_10m")
+    wind_from: WindDirection = Field(validation_alias="wind_direction_10m")
+    gusts: Value = Field(validation_alias="wind_gusts_10m")
 
 
-class DayForecast(BaseModel):
+class DayForecast(WeatherReading):
     """One day."""
 
-    model_config = ConfigDict(frozen=True)
-
-    date: str
-    sky: str
-    high: float | None
-    low: float | None
-    precipitation: float | None
-    precipitation_chance: float | None = Field(description="Per cent")
-    wind: float | None
-    wind_from: str | None
-    sunrise: str | None
-    sunset: str | None
-    uv_index: float | None
+    date: When = Field(validation_alias="time")
+    sky: Sky = Field(validation_alias="weather_code")
+    high: Value = Field(validation_alias="temperature_2m_max")
+    low: Value = Field(validation_alias="temperature_2m_min")
+    precipitation: Value = Field(validation_alias="precipitation_sum")
+    precipitation_chance: Value = Field(validation_alias="precipitation_probability_max", description="Per cent")
+    wind: Value = Field(validation_alias="wind_speed_10m_max")
+    wind_from: WindDirection = Field(validation_alias="wind_direction_10m_dominant")
+    sunrise: SunTime = Field(validation_alias="sunrise")
+    sunset: SunTime = Field(validation_alias="sunset")
+    uv_index: Value = Field(validation_alias="uv_index_max")
 
 
-class HourForecast(BaseModel):
+class HourForecast(WeatherReading):
     """One hour."""
 
-    model_config = ConfigDict(frozen=True)
-
-    time: str
-    sky: str
-    temperature: float | None
-    precipitation: float | None
-    precipitation_chance: float | None
-    wind: float | None
+    time: When = Field(validation_alias="time")
+    sky: Sky = Field(validation_alias="weather_code")
+    temperature: Value = Field(validation_alias="temperature_2m")
+    precipitation: Value = Field(validation_alias="precipitation")
+    precipitation_chance: Value = Field(validation_alias="precipitation_probability")
+    wind: Value = Field(validation_alias="wind_speed_10m")
 
 
 class ForecastSource:
@@ -187,36 +202,21 @@ class ForecastSource:
         self._source = source
 
     async def fetch_current(self, place: GeoPlace, units: UnitSystem) -> tuple[CurrentWeather, DayForecast | None]:
-        answer = await self._ask(place, units, {"current": _CURRENT, "daily": _DAILY, "forecast_days": "1"})
-        said = answer.get("current")
-        current = cast("JsonObject", said) if isinstance(said, dict) else {}
+        wanted = {"current": CurrentWeather.variables(), "daily": DayForecast.variables(), "forecast_days": "1"}
+        answer = await self._ask(place, units, wanted)
         days = _parse_days(answer)
-        return (
-            CurrentWeather(
-                time=str(current.get("time", "")),
-                sky=describe_sky(_number(current.get("weather_code"))),
-                temperature=_number(current.get("temperature_2m")),
-                feels_like=_number(current.get("apparent_temperature")),
-                humidity=_number(current.get("relative_humidity_2m")),
-                precipitation=_number(current.get("precipitation")),
-                cloud_cover=_number(current.get("cloud_cover")),
-                wind=_number(current.get("wind_speed_10m")),
-                wind_from=describe_wind(_number(current.get("wind_direction_10m"))),
-                gusts=_number(current.get("wind_gusts_10m")),
-            ),
-            days[0] if days else None,
-        )
+        return CurrentWeather.parse(get_object(answer, "current")), days[0] if days else None
 
     async def fetch_day(self, place: GeoPlace, units: UnitSystem, day: date) -> list[DayForecast]:
         span = {"start_date": day.isoformat(), "end_date": day.isoformat()}
-        return _parse_days(await self._ask(place, units, {"daily": _DAILY, **span}))
+        return _parse_days(await self._ask(place, units, {"daily": DayForecast.variables(), **span}))
 
     async def fetch_days(
         self, place: GeoPlace, units: UnitSystem, count: int, *, hourly: bool
     ) -> tuple[list[DayForecast], list[HourForecast]]:
-        wanted = {"daily": _DAILY, "forecast_days": str(count), **({"hourly": _HOURLY} if hourly else {})}
-        answer = await self._ask(place, units, wanted)
-        return _parse_days(answer), _parse_hours(answer)
+        wanted = {"daily": DayForecast.variables(), "forecast_days": str(count)}
+        answer = await self._ask(place, units, wanted | ({"hourly": HourForecast.variables()} if hourly else {}))
+        return _parse_days(answer), [HourForecast.parse(row) for row in _rows(get_object(answer, "hourly"), 16 * 24)]
 
     async def _ask(self, place: GeoPlace, units: UnitSystem, wanted: dict[str, str]) -> JsonObject:
         where = {"latitude": f"{place.latitude:.4f}", "longitude": f"{place.longitude:.4f}", "timezone": "auto"}
@@ -226,54 +226,11 @@ class ForecastSource:
 
 
 def _parse_days(answer: JsonObject) -> list[DayForecast]:
-    return [
-        DayForecast(
-            date=str(row.get("time")),
-            sky=describe_sky(_number(row.get("weather_code"))),
-            high=_number(row.get("temperature_2m_max")),
-            low=_number(row.get("temperature_2m_min")),
-            precipitation=_number(row.get("precipitation_sum")),
-            precipitation_chance=_number(row.get("precipitation_probability_max")),
-            wind=_number(row.get("wind_speed_10m_max")),
-            wind_from=describe_wind(_number(row.get("wind_direction_10m_dominant"))),
-            sunrise=_text(row.get("sunrise")),
-            sunset=_text(row.get("sunset")),
-            uv_index=_number(row.get("uv_index_max")),
-        )
-        for row in _rows(answer.get("daily"), 16)
-    ]
+    return [DayForecast.parse(row) for row in _rows(get_object(answer, "daily"), 16)]
 
 
-def _parse_hours(answer: JsonObject) -> list[HourForecast]:
-    return [
-        HourForecast(
-            time=str(row.get("time")),
-            sky=describe_sky(_number(row.get("weather_code"))),
-            temperature=_number(row.get("temperature_2m")),
-            precipitation=_number(row.get("precipitation")),
-            precipitation_chance=_number(row.get("precipitation_probability")),
-            wind=_number(row.get("wind_speed_10m")),
-        )
-        for row in _rows(answer.get("hourly"), 16 * 24)
-    ]
-
-
-def _rows(table: object, most: int) -> list[JsonObject]:
+def _rows(table: JsonObject, most: int) -> list[JsonObject]:
     """Columns as rows; a row lacks the columns that are missing or too short."""
-    if not isinstance(table, dict):
-        return []
-    columns = {
-        name: cast("list[object]", values)
-        for name, values in cast("JsonObject", table).items()
-        if isinstance(values, list)
-    }
+    columns = {name: cast("list[object]", values) for name, values in table.items() if isinstance(values, list)}
     length = min(len(columns.get("time", [])), most)
     return [{name: values[index] for name, values in columns.items() if index < len(values)} for index in range(length)]
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float | Decimal) and not isinstance(value, bool) else None
-
-
-def _text(value: object) -> str | None:
-    return value[:40] if isinstance(value, str) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from annabelle.core.errors import InvalidArguments, TooLarge
 from annabelle.servers.kit import Result, StopSign, deferred_module, in_thread, tool
@@ -39,9 +39,7 @@ class QrCode(Result):
         return f"The QR code is in {self.path} ({self.size} bytes)."
 
 
-class DecodedCode(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class DecodedCode(Result):
     text: str
     format: str
 

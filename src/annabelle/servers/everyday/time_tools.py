@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.servers.everyday.date_parser import ResolvedMoment, parse_date, resolve_wall_time
@@ -20,10 +20,8 @@ ZoneName = Annotated[str, Field(min_length=1, max_length=80)]
 _PAGE = 50
 
 
-class LocalTime(BaseModel):
+class LocalTime(Result):
     """A moment as clocks of one zone show it."""
-
-    model_config = ConfigDict(frozen=True)
 
     zone: str
     time: datetime
@@ -48,9 +46,7 @@ class Times(Result):
         return "\n".join([*(time.to_line() for time in self.times), *([self.note] if self.note else [])])
 
 
-class ZoneLine(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class ZoneLine(Result):
     name: str
     countries: list[str]
     offset: str = Field(description="From UTC, today")

@@ -6,7 +6,6 @@ import difflib
 import importlib.resources
 import re
 import tomllib
-import unicodedata
 import zoneinfo
 from dataclasses import dataclass
 from datetime import timedelta, timezone, tzinfo
@@ -16,6 +15,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from annabelle.core.errors import ConfigMistake, InvalidArguments
+from annabelle.core.text import fold_for_search
 
 _OFFSET = re.compile(r"(?:UTC|GMT|Z)?\s*([+-])(\d{1,2})(?::?([0-5]\d))?", re.IGNORECASE)
 _MAX_OFFSET = timedelta(hours=18)
@@ -158,9 +158,7 @@ class Zones:
 
 def fold_name(text: str) -> str:
     """A name without case, accents, underscores and periods."""
-    plain = unicodedata.normalize("NFKD", text.casefold())
-    letters = "".join(char for char in plain if not unicodedata.combining(char))
-    return " ".join(letters.replace("_", " ").replace(".", "").replace("ł", "l").split())
+    return " ".join(fold_for_search(text).replace("_", " ").replace(".", "").split())
 
 
 def _load_table(name: str) -> list[list[str]]:

@@ -12,10 +12,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from annabelle.core.errors import NotAllowed
-from annabelle.servers.kit import StopSign
+from annabelle.servers.kit import Result, StopSign
 from annabelle.servers.kit.files.paths import TEMP, ResolvedPath
 from annabelle.servers.kit.files.walker import PathWalker
 
@@ -28,10 +26,8 @@ _MAX_FOLDER = 50_000
 EntryKind = Literal["file", "folder", "link", "other"]
 
 
-class FolderEntry(BaseModel):
+class FolderEntry(Result):
     """One thing in a folder."""
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     kind: EntryKind

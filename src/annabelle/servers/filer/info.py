@@ -7,7 +7,7 @@ import shutil
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from annabelle.core.errors import InvalidArguments, NotAllowed
 from annabelle.servers.filer.folder_walk import FolderWalk
@@ -19,10 +19,8 @@ from annabelle.servers.kit.files.walker import PathWalker
 MAX_AUDIT_ENTRIES = 1000
 
 
-class FolderSize(BaseModel):
+class FolderSize(Result):
     """One folder of the workspace and what is in it, at any depth."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     files: int
@@ -164,10 +162,8 @@ class GrantAnswer(Result):
         return f"{self.status}: {self.message}"
 
 
-class GrantLine(BaseModel):
+class GrantLine(Result):
     """One folder or file the user has opened."""
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     permission: Permission

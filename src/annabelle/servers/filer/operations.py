@@ -16,13 +16,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from annabelle.core import jsonl
 from annabelle.core.errors import AnnabelleError, NotAllowed, StorageTrouble
 from annabelle.core.messages import now
 from annabelle.core.trace import current_trace
-from annabelle.servers.kit import StopSign, current_call, in_thread
+from annabelle.servers.kit import Result, StopSign, current_call, in_thread
 from annabelle.servers.kit.files.config import AUDIT_FILES, FilesConfig
 from annabelle.servers.kit.files.paths import PART_PREFIX, TEMP, AllowedRoot, PathResolver, ResolvedPath
 from annabelle.servers.kit.files.walker import PathWalker, explain_os_error
@@ -33,10 +33,8 @@ _log = logging.getLogger(__name__)
 _SHOWN_CHARS = 1000
 
 
-class AuditEntry(BaseModel):
+class AuditEntry(Result):
     """One operation."""
-
-    model_config = ConfigDict(frozen=True)
 
     time: datetime
     operation: str

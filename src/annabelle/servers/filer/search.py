@@ -7,7 +7,7 @@ import os
 import stat
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from annabelle.core.errors import AnnabelleError, InvalidArguments
 from annabelle.servers.filer.folder_walk import FolderWalk
@@ -24,10 +24,8 @@ _MAX_LINES_PER_FILE = 5
 _SNIPPET_CHARS = 200
 
 
-class FileMatch(BaseModel):
+class FileMatch(Result):
     """One file, or one line in a file."""
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     line: int | None = None

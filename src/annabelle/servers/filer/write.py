@@ -15,7 +15,7 @@ from annabelle.core.errors import Conflict, InvalidArguments, NotAllowed, TooLar
 from annabelle.servers.filer.operations import FileOperations
 from annabelle.servers.kit import Result, StopSign, tool
 from annabelle.servers.kit.files.atomic_write import (
-    CHUNK,
+    cut_chunks,
     iter_chunks,
     make_stamp,
     rename_new,
@@ -71,7 +71,7 @@ class FileWriteTools:
             with walker.open_parent(spot, make=True) as folder:
                 if walker.is_absent(folder, spot):
                     try:
-                        self._write_data(walker, folder, spot.name, data, replace=False, mode=0o644)
+                        write_atomically_at(walker, folder, spot.name, cut_chunks(data, stop))
                         return FileWritten(path=spot.shown, size=len(data), outcome="created")
                     except FileExistsError:
                         pass  # somebody else just created it: treat it like any existing file
@@ -118,22 +118,16 @@ class FileWriteTools:
                     f"{spot.shown} already exists.", hint="Use update_file, or create_file with overwrite true."
                 )
             backup = self._back_up(walker, spot, old, stop) if keep else None
-        self._write_data(walker, folder, name, data, replace=True, mode=stat.S_IMODE(status.st_mode) & 0o777)
+        mode = stat.S_IMODE(status.st_mode) & 0o777
+        write_atomically_at(walker, folder, name, cut_chunks(data, stop), replace=True, mode=mode)
         return FileWritten(path=spot.shown, size=len(data), outcome="replaced", backup=backup)
 
     def _back_up(self, walker: PathWalker, spot: ResolvedPath, old: int, stop: StopSign) -> str:
         backup = ResolvedPath(self._operations.places.workspace, (*BACKUPS.split("/"), make_stamp(), spot.name))
         os.lseek(old, 0, os.SEEK_SET)
         with walker.open_parent(backup, make=True) as folder:
-            workspace = self._operations.places.workspace
-            write_atomically_at(
-                walker, workspace, folder, backup.name, iter_chunks(old, stop), replace=False, mode=0o644
-            )
+            write_atomically_at(walker, folder, backup.name, iter_chunks(old, stop))
         return backup.shown
-
-    def _write_data(self, walker: PathWalker, folder: int, name: str, data: bytes, *, replace: bool, mode: int) -> None:
-        pieces = (data[start : start + CHUNK] for start in range(0, len(data), CHUNK))
-        write_atomically_at(walker, self._operations.places.workspace, folder, name, pieces, replace=replace, mode=mode)
 
 
 def _encode_content(content: str) -> bytes:
@@ -260,9 +254,8 @@ class FileMoveTools:
                         outcome = "unchanged"
                     else:
                         _refuse_taken(walker, target, new)
-                        workspace, mode = self._operations.places.workspace, stat.S_IMODE(status.st_mode) & 0o777
-                        pieces = iter_chunks(data, stop)
-                        write_atomically_at(walker, workspace, target, new.name, pieces, replace=False, mode=mode)
+                        mode = stat.S_IMODE(status.st_mode) & 0o777
+                        write_atomically_at(walker, target, new.name, iter_chunks(data, stop), mode=mode)
             return FileMoved(source=old.shown, destination=new.shown, size=status.st_size, outcome=outcome)
 
         return await self._operations.perform("copy_file", source, copy, destination=destination)
@@ -281,10 +274,7 @@ class FileMoveTools:
         target, destination = new
         with walker.open_file(folder, source) as (data, status):
             mode = stat.S_IMODE(status.st_mode) & 0o777
-            workspace = self._operations.places.workspace
-            write_atomically_at(
-                walker, workspace, target, destination.name, iter_chunks(data, stop), replace=False, mode=mode
-            )
+            write_atomically_at(walker, target, destination.name, iter_chunks(data, stop), mode=mode)
             os.unlink(name, dir_fd=folder)
 
 

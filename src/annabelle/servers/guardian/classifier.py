@@ -216,15 +216,3 @@ def _range_sums(values: NDArray[np.float32], first: NDArray[np.int64], last: NDA
     sums = np.zeros(len(values) + 1)
     np.cumsum(values, out=sums[1:])
     return sums[last] - sums[first]
-
-
-__all__ = [
-    "ClassifierHead",
-    "ClassifierModel",
-    "counts_within",
-    "doublings",
-    "load_model",
-    "read_features",
-    "save_model",
-    "window_sums",
-]

@@ -14,6 +14,8 @@ from itertools import pairwise
 from typing import Final
 from urllib.parse import unquote
 
+from annabelle.language.lexicon import load_lexicon
+
 _MOST_RUNS: Final = 40
 _LONGEST_RUN: Final = 20_000
 _SEARCHED: Final = 100_000
@@ -22,33 +24,7 @@ _SHORT: Final = 4_000
 _AROUND: Final = 400
 _RETOLD_PART: Final = 32
 
-ATTACK_WORDS: Final = frozenset(
-    [
-        "ignore",
-        "disregard",
-        "forget",
-        "override",
-        "previous",
-        "prior",
-        "instruction",
-        "instructions",
-        "system",
-        "prompt",
-        "password",
-        "passwords",
-        "assistant",
-        "secret",
-        "credentials",
-        "reveal",
-        "transfer",
-        "forward",
-        "execute",
-        "delete",
-        "bypass",
-        "jailbreak",
-        "unrestricted",
-    ]
-)
+ATTACK_WORDS: Final = load_lexicon("guardian").words("attack_words")
 """Words common in attacks. A cipher is undone if it yields one of them."""
 
 _BASE64: Final = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+={0,2}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from annabelle.core.errors import Unavailable
 from annabelle.core.trust import ThreatType
@@ -15,7 +16,7 @@ from annabelle.servers.guardian.attack_cues import CUES, Cue, find_cues, find_hi
 from annabelle.servers.guardian.config import GuardianConfig, ModelConfig
 from annabelle.servers.guardian.document import ScanDocument, Window, split_into_windows
 from annabelle.servers.guardian.guard_model import MAX_SHOWN_CHARS
-from annabelle.servers.kit import StopSign, deferred_module, in_thread
+from annabelle.servers.kit import deferred_module, in_thread
 
 if TYPE_CHECKING:
     from annabelle.core.ports import Ledger
@@ -137,12 +138,18 @@ def _deduplicate(findings: list[Finding]) -> tuple[Finding, ...]:
 
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 LOW_SCORE: Final = 0.2
 """Scores from here on are in doubt."""
 _SURE: Final = 0.99
 LONG: Final = 30_000
 """Length from which a scan runs in a thread. Shorter ones take less time than a thread switch."""
+
+
+async def run_by_length(length: int, work: Callable[[], T]) -> T:
+    """Run work on a short text at once, on a long one in a thread, to keep the event loop free."""
+    return work() if length < LONG else await in_thread(lambda stop: work())
 
 
 class ContentJudges:
@@ -157,7 +164,7 @@ class ContentJudges:
         return f"{self._scanner.name}+{model.kind}" if model.only_in_doubt else model.kind
 
     async def judge(self, document: ScanDocument, context: str) -> Assessment:
-        first = await self._scan_embedded(document, context)
+        first = await run_by_length(len(document.text), lambda: self._scanner.assess(document, context))
         model = self._config.model
         if model is None or not self._worth_asking(model, first):
             return first
@@ -173,15 +180,6 @@ class ContentJudges:
     async def close(self) -> None:
         if "_asked" in self.__dict__:
             await self._asked.close()
-
-    async def _scan_embedded(self, document: ScanDocument, context: str) -> Assessment:
-        if len(document.text) < LONG:
-            return self._scanner.assess(document, context)
-
-        def assess_in_thread(_: StopSign) -> Assessment:
-            return self._scanner.assess(document, context)
-
-        return await in_thread(assess_in_thread)
 
     def _worth_asking(self, model: ModelConfig, first: Assessment) -> bool:
         if first.score >= self._config.block_score:

@@ -12,8 +12,8 @@ from pydantic import Field
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.ids import new_id
 from annabelle.servers.guardian.config import GuardianConfig
-from annabelle.servers.guardian.document import ScanDocument, ScanFields, collect_fields, read_fields
-from annabelle.servers.guardian.judges import LONG, ContentJudges
+from annabelle.servers.guardian.document import ScanFields, collect_fields, read_fields
+from annabelle.servers.guardian.judges import ContentJudges, run_by_length
 from annabelle.servers.guardian.verdicts import (
     LoggedScan,
     RecentScans,
@@ -24,7 +24,7 @@ from annabelle.servers.guardian.verdicts import (
     make_verdict,
     replace_unencodable,
 )
-from annabelle.servers.kit import StopSign, in_thread, tool
+from annabelle.servers.kit import tool
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class ScanTools:
 
     async def _judge(self, fields: ScanFields, fingerprint: str, context: str) -> ScanVerdict:
         try:
-            document = await _read_document(fields)
+            document = await run_by_length(fields.length, lambda: read_fields(fields))
             assessment = await self._judges.judge(document, context)
         except AnnabelleError:
             raise
@@ -83,32 +83,16 @@ class ScanTools:
         return verdict
 
 
-async def _read_document(fields: ScanFields) -> ScanDocument:
-    """Read a long text in a thread, to keep the event loop free."""
-    if fields.length < LONG:
-        return read_fields(fields)
-
-    def read_in_thread(_: StopSign) -> ScanDocument:
-        return read_fields(fields)
-
-    return await in_thread(read_in_thread)
-
-
 def _make_log_entry(
     verdict: ScanVerdict, fields: ScanFields, fingerprint: str, source: str, context: str, began: float
 ) -> LoggedScan:
     return LoggedScan(
-        scan_id=verdict.scan_id,
+        **verdict.model_dump(include={"scan_id", "safe", "confidence", "risk", "score", "provider"}),
         timestamp=datetime.now(UTC).isoformat(timespec="milliseconds"),
         source=replace_unencodable(source)[:200],
         context=replace_unencodable(context)[:40],
         content_hash=fingerprint[:16],
         content_length=fields.length,
-        safe=verdict.safe,
-        confidence=verdict.confidence,
-        risk=verdict.risk,
-        score=verdict.score,
         threats=list(dict.fromkeys(threat.type for threat in verdict.threats)),
-        provider=verdict.provider,
         latency_ms=round((time.perf_counter() - began) * 1000, 2),
     )

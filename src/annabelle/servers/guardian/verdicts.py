@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from annabelle.core.ids import new_id
 from annabelle.core.trust import Risk, ThreatType
@@ -30,10 +30,8 @@ THREAT_SENTENCES: Final[dict[ThreatType, str]] = {
 SNIPPET_LENGTH = 100
 
 
-class ScanThreat(BaseModel):
+class ScanThreat(Result):
     """One finding."""
-
-    model_config = ConfigDict(frozen=True)
 
     path: str = Field(description="JSON path of the text; ~ at its end means the key itself")
     type: ThreatType = Field(description="What kind of threat it is")
@@ -54,10 +52,8 @@ class ScanVerdict(Result):
     unscanned: str | None = Field(default=None, description="What of it was not looked at, in a sentence")
 
 
-class LoggedScan(BaseModel):
+class LoggedScan(Result):
     """A scan as it is kept: never what was scanned."""
-
-    model_config = ConfigDict(frozen=True)
 
     scan_id: str = Field(description="Id of the scan")
     timestamp: str = Field(description="When, in UTC")

@@ -13,12 +13,14 @@ import anyio
 
 from annabelle.core.errors import TurnCancelled
 from annabelle.core.trust import Trust
+from annabelle.servers.kit.json_access import get_object
 
 META_KEY = "annabelle"
 """The key of a request's `_meta` under which the hub sends who calls."""
 
 Caller = Literal["agent", "api", "cli", "hub"]
 _CALLERS: tuple[Caller, ...] = ("agent", "api", "cli", "hub")
+_TEXTS = ("trace_id", "agent_id", "user_id", "chat_id", "call_id", "message_id", "thread_id", "channel")
 
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 
@@ -70,35 +72,21 @@ def enter_call(call: Call) -> None:
 
 def read_call(meta: Mapping[str, object] | None, progress: Progress) -> Call:
     """The call as the request's `_meta` describes it. What is missing or of the wrong type is left out."""
-    sent = (meta or {}).get(META_KEY)
-    facts = cast("dict[str, object]", sent) if isinstance(sent, dict) else {}
+    facts = get_object(meta or {}, META_KEY)
 
     def get_text(name: str) -> str | None:
         value = facts.get(name)
         return value if isinstance(value, str) and value else None
 
-    def get_texts(name: str) -> tuple[str, ...]:
-        return _texts(facts.get(name))
-
-    sites = facts.get("secret_sites")
     caller, trust = facts.get("caller"), facts.get("trust")
     return Call(
-        trace_id=get_text("trace_id"),
-        agent_id=get_text("agent_id"),
-        user_id=get_text("user_id"),
-        chat_id=get_text("chat_id"),
-        call_id=get_text("call_id"),
-        message_id=get_text("message_id"),
+        **{name: get_text(name) for name in _TEXTS},
         caller=next((known for known in _CALLERS if known == caller), None),
-        thread_id=get_text("thread_id"),
-        channel=get_text("channel"),
         # An unknown label is treated as untrusted.
         trust=None if trust is None else "trusted" if trust == "trusted" else "untrusted",
-        origins=get_texts("origins"),
-        secrets=get_texts("secrets"),
-        secret_sites={value: _texts(of) for value, of in cast("dict[str, object]", sites).items()}
-        if isinstance(sites, dict)
-        else {},
+        origins=_texts(facts.get("origins")),
+        secrets=_texts(facts.get("secrets")),
+        secret_sites={value: _texts(of) for value, of in get_object(facts, "secret_sites").items()},
         _progress=progress,
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from annabelle.core.errors import Conflict, InvalidArguments, NotFound
 from annabelle.core.messages import now
@@ -18,10 +18,8 @@ from annabelle.servers.notes.markdown import Note, clean_tag, parse_note
 from annabelle.servers.notes.notes_folder import NOTES, LockedNotes, MarkdownFile, NotesFolder
 
 
-class NoteLine(BaseModel):
+class NoteLine(Result):
     """A note in a list."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     title: str
@@ -77,9 +75,7 @@ class NoteList(Result):
         return "\n".join([*lines, *([f"[more: page_token {self.next_page}]"] if self.next_page else [])])
 
 
-class NoteHit(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class NoteHit(Result):
     id: str
     title: str
     path: str

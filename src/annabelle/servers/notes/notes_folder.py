@@ -19,8 +19,8 @@ from annabelle.servers.kit import StopSign, in_thread
 from annabelle.servers.kit.files.atomic_write import iter_chunks, make_stamp, rename_new, write_atomically_at
 from annabelle.servers.kit.files.config import FilesConfig
 from annabelle.servers.kit.files.paths import BACKUPS, TRASH, PathResolver, ResolvedPath
-from annabelle.servers.kit.files.walker import PathWalker, explain_os_error
-from annabelle.servers.kit.files.workspace import clean_name, make_workspace
+from annabelle.servers.kit.files.walker import PathWalker
+from annabelle.servers.kit.files.workspace import clean_name, work_on_files, write_numbered
 
 T = TypeVar("T")
 
@@ -44,12 +44,12 @@ class MarkdownFile:
 class LockedNotes:
     """Operations that are allowed while the lock is held."""
 
-    def __init__(self, places: PathResolver, walker: PathWalker, stop: StopSign) -> None:
-        self._places, self._walker, self._stop = places, walker, stop
+    def __init__(self, walker: PathWalker, stop: StopSign) -> None:
+        self._walker, self._stop, self._workspace = walker, stop, walker.places.workspace
 
     def read_files(self, folder: tuple[str, ...]) -> list[MarkdownFile]:
         """The Markdown files of a folder, newest first. Unreadable files are left out."""
-        target = ResolvedPath(self._places.workspace, folder)
+        target = ResolvedPath(self._workspace, folder)
         found: list[MarkdownFile] = []
         try:
             with self._walker.open_readable_folder(target) as held:
@@ -64,21 +64,17 @@ class LockedNotes:
 
     def add(self, folder: tuple[str, ...], title: str, text: str) -> str:
         """Create a file named after its title, numbered if taken; returns the path."""
-        target = ResolvedPath(self._places.workspace, folder)
-        stem = clean_name(re.sub(r"[/\\]+", "-", title) + ".md").removesuffix(".md")
-        with self._walker.open_folder(target, make=True) as held:
-            for number in range(1, MAX_FILES):
-                spot = target.child(f"{stem}.md" if number == 1 else f"{stem} ({number}).md")
-                if self._walker.is_absent(held, spot):
-                    with contextlib.suppress(FileExistsError):
-                        self._write(held, spot, text, replace=False)
-                        return spot.shown
-        raise TooLarge(f"There are too many files called {stem}.")
+        target = ResolvedPath(self._workspace, folder)
+        name = clean_name(re.sub(r"[/\\]+", "-", title) + ".md")
+        spot = write_numbered(self._walker, target, name, _encode(target.child(name), text), self._stop)
+        if spot is None:
+            raise TooLarge(f"There are too many files called {name.removesuffix('.md')}.")
+        return spot.shown
 
     def replace(self, paper: MarkdownFile, text: str) -> str:
         """Replace the text and keep the old one for some days; returns the backup's path."""
         spot = self._spot(paper)
-        backup = ResolvedPath(self._places.workspace, (*BACKUPS.split("/"), make_stamp(), spot.name))
+        backup = ResolvedPath(self._workspace, (*BACKUPS.split("/"), make_stamp(), spot.name))
         with self._walker.open_parent(backup, make=True) as held:
             self._write(held, backup, paper.text, replace=False, mode=paper.mode)
         with self._walker.open_parent(spot) as held:
@@ -88,13 +84,13 @@ class LockedNotes:
     def discard(self, paper: MarkdownFile) -> str:
         """Move a file to the trash for some days; returns its path there."""
         spot = self._spot(paper)
-        trash = ResolvedPath(self._places.workspace, (*TRASH.split("/"), make_stamp(), spot.name))
+        trash = ResolvedPath(self._workspace, (*TRASH.split("/"), make_stamp(), spot.name))
         with self._walker.open_parent(spot) as held, self._walker.open_parent(trash, make=True) as bin_folder:
             rename_new(held, spot.name, bin_folder, trash.name)
         return trash.shown
 
     def _spot(self, paper: MarkdownFile) -> ResolvedPath:
-        return ResolvedPath(self._places.workspace, tuple(paper.path.split("/")))
+        return ResolvedPath(self._workspace, tuple(paper.path.split("/")))
 
     def _read(self, held: int, spot: ResolvedPath) -> MarkdownFile:
         with self._walker.open_file(held, spot) as (descriptor, status):
@@ -109,11 +105,15 @@ class LockedNotes:
         modified = datetime.fromtimestamp(status.st_mtime, UTC).replace(microsecond=0)
         return MarkdownFile(spot.shown, spot.name, text, modified, stat.S_IMODE(status.st_mode) & 0o777)
 
-    def _write(self, held: int, spot: ResolvedPath, text: str, *, replace: bool, mode: int = 0o644) -> None:
-        data = text.encode(errors="replace")
-        if len(data) > MAX_FILE_BYTES:
-            raise TooLarge(f"{spot.shown} would have {len(data)} bytes; at most {MAX_FILE_BYTES} are kept in one file.")
-        write_atomically_at(self._walker, self._places.workspace, held, spot.name, [data], replace=replace, mode=mode)
+    def _write(self, held: int, spot: ResolvedPath, text: str, *, replace: bool, mode: int) -> None:
+        write_atomically_at(self._walker, held, spot.name, [_encode(spot, text)], replace=replace, mode=mode)
+
+
+def _encode(spot: ResolvedPath, text: str) -> bytes:
+    data = text.encode(errors="replace")
+    if len(data) > MAX_FILE_BYTES:
+        raise TooLarge(f"{spot.shown} would have {len(data)} bytes; at most {MAX_FILE_BYTES} are kept in one file.")
+    return data
 
 
 class NotesFolder:
@@ -127,15 +127,11 @@ class NotesFolder:
     async def run_locked(self, about: str, operation: Callable[[LockedNotes], T]) -> T:
         """Run an operation under the lock. `about` is what the caller named, for error messages."""
 
-        def run_in_thread(stop: StopSign) -> T:
-            try:
-                make_workspace(self._places.workspace.path)
-                with self._hold_lock(stop):
-                    return operation(LockedNotes(self._places, PathWalker(self._places), stop))
-            except OSError as error:
-                raise explain_os_error(error, about) from error
+        def run_under_lock(walker: PathWalker, stop: StopSign) -> T:
+            with self._hold_lock(stop):
+                return operation(LockedNotes(walker, stop))
 
-        return await in_thread(run_in_thread)
+        return await in_thread(lambda stop: work_on_files(self._places, about, run_under_lock, stop))
 
     @contextlib.contextmanager
     def _hold_lock(self, stop: StopSign) -> Generator[None]:

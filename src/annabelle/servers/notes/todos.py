@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from annabelle.core.errors import Conflict, InvalidArguments, NotFound, TooLarge
 from annabelle.core.messages import now
@@ -18,9 +18,7 @@ from annabelle.servers.notes.markdown import Priority, Todo, TodoList, make_list
 from annabelle.servers.notes.notes_folder import LISTS, LockedNotes, MarkdownFile, NotesFolder
 
 
-class ListLine(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class ListLine(Result):
     name: str
     path: str
     open: int
@@ -49,10 +47,8 @@ class ListSaved(Result):
         return self.message
 
 
-class TodoLine(BaseModel):
+class TodoLine(Result):
     """One item."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     list: str

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Generic, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.servers.kit import Result, tool
 from annabelle.servers.searcher.plain_text import one_line, parse_web_address, visible_words
-from annabelle.servers.searcher.provider_chain import ProviderChain
+from annabelle.servers.searcher.provider_chain import ProviderChain, SearchOutcome
 from annabelle.servers.searcher.search_provider import Freshness, ImageHit, PageHit, SafeSearch, SearchRequest
 
 _TITLE, _SNIPPET, _SOURCE = 200, 500, 80
 
 
-class FoundPage(BaseModel):
+class FoundPage(Result):
     """A page."""
-
-    model_config = ConfigDict(frozen=True)
 
     title: str
     url: str
@@ -33,10 +31,8 @@ class FoundPage(BaseModel):
         return "\n   ".join(filter(None, (self.title, self.url, about, self.snippet)))
 
 
-class FoundImage(BaseModel):
+class FoundImage(Result):
     """A picture, and the page it is on."""
-
-    model_config = ConfigDict(frozen=True)
 
     title: str
     image_url: str
@@ -53,28 +49,27 @@ class FoundImage(BaseModel):
         return "\n   ".join(filter(None, (self.title, self.image_url, page, about)))
 
 
-class SearchResults(Result):
+F = TypeVar("F", FoundPage, FoundImage)
+
+
+class _FoundResults(Result, Generic[F]):
+    query: str
+    provider: str
+    results: list[F]
+    note: str | None = None
+
+    def to_text(self) -> str:
+        lines = [f"{number}. {result.to_lines()}" for number, result in enumerate(self.results, start=1)]
+        found = lines or [f"Nothing was found for {self.query!r}. Try other or fewer words."]
+        return "\n".join([*found, f"[{self.provider}{f'. {self.note}' if self.note else ''}]"])
+
+
+class SearchResults(_FoundResults[FoundPage]):
     """Pages, best first, and who found them."""
 
-    query: str
-    provider: str
-    results: list[FoundPage]
-    note: str | None = None
 
-    def to_text(self) -> str:
-        return _format_results(self.query, self.provider, [result.to_lines() for result in self.results], self.note)
-
-
-class ImageResults(Result):
+class ImageResults(_FoundResults[FoundImage]):
     """Pictures, best first, and who found them."""
-
-    query: str
-    provider: str
-    results: list[FoundImage]
-    note: str | None = None
-
-    def to_text(self) -> str:
-        return _format_results(self.query, self.provider, [result.to_lines() for result in self.results], self.note)
 
 
 def to_pages(hits: Iterable[PageHit], count: int) -> list[FoundPage]:
@@ -129,12 +124,6 @@ def _parse_pixels(value: object) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 7 else None
 
 
-def _format_results(query: str, provider: str, shown: list[str], note: str | None) -> str:
-    lines = [f"{number}. {entry}" for number, entry in enumerate(shown, start=1)]
-    found = lines or [f"Nothing was found for {query!r}. Try other or fewer words."]
-    return "\n".join([*found, f"[{provider}{f'. {note}' if note else ''}]"])
-
-
 Query = Annotated[str, Field(min_length=1, max_length=400, description="What to search for, as one would type it")]
 Count = Annotated[int, Field(ge=1, le=20, description="How many results")]
 FreshnessText = Annotated[
@@ -163,26 +152,16 @@ class SearchTools:
         ),
     ) -> SearchResults:
         """Search the web. Gives title, address and a snippet of each page; web_fetch reads a whole one."""
-        question = _build_request(query, count, freshness, safesearch)
-        outcome = await self._chain.ask(lambda provider, asked: provider.web(asked), question)
-        return SearchResults(
-            query=question.query,
-            provider=outcome.provider,
-            results=to_pages(outcome.hits, count),
-            note=outcome.note,
-        )
+        request = _build_request(query, count, freshness, safesearch)
+        outcome = await self._chain.ask(lambda provider, asked: provider.web(asked), request)
+        return _to_results(request, outcome)
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
     async def news_search(self, query: Query, count: Count = 10, freshness: FreshnessText = None) -> SearchResults:
         """Search the news. Gives title, address, source and age of each article; web_fetch reads a whole one."""
-        question = _build_request(query, count, freshness, "moderate")
-        outcome = await self._chain.ask(lambda provider, asked: provider.news(asked), question)
-        return SearchResults(
-            query=question.query,
-            provider=outcome.provider,
-            results=to_pages(outcome.hits, count),
-            note=outcome.note,
-        )
+        request = _build_request(query, count, freshness, "moderate")
+        outcome = await self._chain.ask(lambda provider, asked: provider.news(asked), request)
+        return _to_results(request, outcome)
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
     async def image_search(
@@ -194,14 +173,16 @@ class SearchTools:
         ] = "strict",
     ) -> ImageResults:
         """Search for pictures. Gives the address of each picture, of its thumbnail and of the page it is on."""
-        question = _build_request(query, count, None, safesearch)
-        outcome = await self._chain.ask(lambda provider, asked: provider.images(asked), question)
+        request = _build_request(query, count, None, safesearch)
+        outcome = await self._chain.ask(lambda provider, asked: provider.images(asked), request)
         return ImageResults(
-            query=question.query,
-            provider=outcome.provider,
-            results=to_images(outcome.hits, count),
-            note=outcome.note,
+            query=request.query, provider=outcome.provider, results=to_images(outcome.hits, count), note=outcome.note
         )
+
+
+def _to_results(request: SearchRequest, outcome: SearchOutcome[PageHit]) -> SearchResults:
+    pages = to_pages(outcome.hits, request.count)
+    return SearchResults(query=request.query, provider=outcome.provider, results=pages, note=outcome.note)
 
 
 def _build_request(query: str, count: int, freshness: str | None, safesearch: SafeSearch) -> SearchRequest:

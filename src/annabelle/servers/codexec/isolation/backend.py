@@ -7,12 +7,13 @@ import contextlib
 import os
 import secrets
 import stat
+from abc import ABC, abstractmethod
 from asyncio.subprocess import Process
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar
 
 CODE = "/code"
 WORK = "/work"
@@ -65,44 +66,44 @@ class SandboxProgram:
     mounts: tuple[Mount, ...] = ()
 
 
-class SandboxBackend(Protocol):
-    @property
-    def name(self) -> str: ...
+class SandboxBackend(ABC):
+    """A way to isolate code. What a backend does not need to do itself has a default here."""
 
-    @property
-    def programs_of_host(self) -> bool:
-        """Whether host programs run inside, rather than those of an image."""
-        ...
+    name: ClassVar[str]
+    programs_of_host: ClassVar[bool] = True
+    """Whether host programs run inside, rather than those of an image."""
 
+    @abstractmethod
     def missing(self) -> str | None:
         """What is not installed, without starting anything. None if the backend is worth trying."""
-        ...
 
     def prepare(self, folder: Path, *, private: bool) -> None:
         """Give a folder that is writable inside to the user that code runs as. Blocks; call it in a thread."""
-        ...
+        return
 
     def place(self, mount: Mount) -> str:
         """Path of a mount as seen from inside."""
-        ...
+        return mount.target
 
-    def call_filter(self, cell: SandboxSpec) -> bytes | None:
+    def call_filter(self, sandbox: SandboxSpec) -> bytes | None:
         """Seccomp program of system calls to refuse, or None."""
-        ...
+        return None
 
+    @abstractmethod
     def command(self, sandbox: SandboxSpec, call_filter: int | None = None) -> list[str]:
         """Command that runs the sandbox. `call_filter` is a descriptor to read the filter from."""
-        ...
 
-    def environment(self, sandbox: SandboxSpec) -> dict[str, str]: ...
+    def environment(self, sandbox: SandboxSpec) -> dict[str, str]:
+        """Environment of the command."""
+        return dict(sandbox.env)
 
     def interpreter(self, pid: int) -> int | None:
         """Process to interrupt, given the pid of the command. None if it can only be killed."""
-        ...
+        return None
 
     def stop_command(self, sandbox: SandboxSpec) -> list[str] | None:
         """Command that ends the sandbox where killing its process does not."""
-        ...
+        return None
 
 
 _STREAM_LIMIT = 1 << 16

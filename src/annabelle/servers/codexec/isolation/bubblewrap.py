@@ -24,7 +24,7 @@ from annabelle.servers.codexec.isolation.backend import (
     NOBODY,
     SANDBOX_HOME,
     SCRATCH,
-    Mount,
+    SandboxBackend,
     SandboxSpec,
     give_folder,
     give_to_new_user,
@@ -156,9 +156,8 @@ _COUNTS_BY_NAMESPACE = (5, 14)
 _NAMESPACE_OPTIONS = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 
 
-class Bubblewrap:
+class Bubblewrap(SandboxBackend):
     name = "bubblewrap"
-    programs_of_host = True
 
     def __init__(self, *, is_root: bool | None = None, which: Callable[[str], str | None] = shutil.which) -> None:
         self._is_root = _is_real_root() if is_root is None else is_root
@@ -182,14 +181,8 @@ class Bubblewrap:
         else:
             give_folder(folder, NOBODY)
 
-    def place(self, mount: Mount) -> str:
-        return mount.target
-
-    def environment(self, sandbox: SandboxSpec) -> dict[str, str]:
-        return dict(sandbox.env)
-
-    def call_filter(self, cell: SandboxSpec) -> bytes | None:
-        return call_filter(network=cell.network)
+    def call_filter(self, sandbox: SandboxSpec) -> bytes | None:
+        return call_filter(network=sandbox.network)
 
     def command(self, sandbox: SandboxSpec, call_filter: int | None = None) -> list[str]:
         scratch = str(max(sandbox.limits.memory_bytes // _SCRATCH_SHARE, 1_048_576))
@@ -214,9 +207,6 @@ class Bubblewrap:
         first = list_children(pid)
         program = list_children(first[0]) if first else []
         return program[0] if program else None
-
-    def stop_command(self, sandbox: SandboxSpec) -> list[str] | None:
-        return None
 
     def _user(self) -> list[str]:
         if self._is_root:

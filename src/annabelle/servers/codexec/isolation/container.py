@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from annabelle.core.errors import InvalidArguments
-from annabelle.servers.codexec.isolation.backend import NOBODY, SCRATCH, Mount, SandboxSpec, give_folder
+from annabelle.servers.codexec.isolation.backend import NOBODY, SCRATCH, Mount, SandboxBackend, SandboxSpec, give_folder
 
 _ENGINE_VARIABLES = ("PATH", "HOME", "DOCKER_HOST", "CONTAINER_HOST", "XDG_RUNTIME_DIR")
 
 
-class Container:
+class Container(SandboxBackend):
     name = "container"
     programs_of_host = False
 
@@ -35,18 +35,13 @@ class Container:
         if os.geteuid() == 0:
             give_folder(folder, NOBODY)
 
-    def place(self, mount: Mount) -> str:
-        return mount.target
-
     def environment(self, sandbox: SandboxSpec) -> dict[str, str]:
         """What the engine itself needs. The sandbox's variables are passed by name, without values."""
         own = {name: os.environ[name] for name in _ENGINE_VARIABLES if name in os.environ}
         return {**own, **{name: value for name, value in sandbox.env.items() if name not in own}}
 
-    def call_filter(self, cell: SandboxSpec) -> bytes | None:
-        return None  # the engine has its own
-
     def command(self, sandbox: SandboxSpec, call_filter: int | None = None) -> list[str]:
+        """Without a filter of ours: the engine has its own."""
         limits = sandbox.limits
         memory = f"{limits.memory_bytes}b"
         arguments = [self._program(), "run", "--rm", "--pull=never", "--interactive", "--init", "--name", sandbox.name]
@@ -63,9 +58,6 @@ class Container:
         for mount in sandbox.mounts:
             arguments += ["--mount", _bind(mount)]
         return [*arguments, self._image, *sandbox.argv]
-
-    def interpreter(self, pid: int) -> int | None:
-        return None
 
     def stop_command(self, sandbox: SandboxSpec) -> list[str] | None:
         return [self._program(), "kill", sandbox.name]

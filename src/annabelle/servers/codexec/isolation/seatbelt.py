@@ -5,9 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
-from annabelle.servers.codexec.isolation.backend import Mount, SandboxSpec
+from annabelle.servers.codexec.isolation.backend import Mount, SandboxBackend, SandboxSpec
 
 _SYSTEM = (
     "/usr",
@@ -25,11 +24,11 @@ _LIMITED = 'ulimit -u "$1" -f "$2" -c 0 -t "$3"; shift 3; exec "$@"'
 """macOS has no command that sets limits. The shell text is fixed; all values are passed as arguments."""
 
 
-class Seatbelt:
-    """Runs a sandbox with `sandbox-exec`. Paths are the same inside and outside."""
+class Seatbelt(SandboxBackend):
+    """Runs a sandbox with `sandbox-exec`, as the same user. Paths are the same inside and outside, and the profile
+    refuses system calls."""
 
     name = "seatbelt"
-    programs_of_host = True
 
     def __init__(self, which: Callable[[str], str | None] = shutil.which, platform: str = sys.platform) -> None:
         self._which = which
@@ -40,17 +39,8 @@ class Seatbelt:
             return "seatbelt works on macOS only"
         return None if self._which("sandbox-exec") else "sandbox-exec is not there"
 
-    def prepare(self, folder: Path, *, private: bool) -> None:
-        """Code runs as the same user here."""
-
     def place(self, mount: Mount) -> str:
         return str(mount.source)
-
-    def environment(self, sandbox: SandboxSpec) -> dict[str, str]:
-        return dict(sandbox.env)
-
-    def call_filter(self, cell: SandboxSpec) -> bytes | None:
-        return None  # the profile does this
 
     def command(self, sandbox: SandboxSpec, call_filter: int | None = None) -> list[str]:
         limits = sandbox.limits
@@ -61,9 +51,6 @@ class Seatbelt:
 
     def interpreter(self, pid: int) -> int | None:
         return pid  # sandbox-exec and the shell exec the program
-
-    def stop_command(self, sandbox: SandboxSpec) -> list[str] | None:
-        return None
 
 
 def profile(sandbox: SandboxSpec) -> str:

@@ -84,6 +84,17 @@ class DocumentFormat(ABC):
         return sum(len(part.text.split()) for part in parts)
 
 
+class SheetFormat(DocumentFormat):
+    """A spreadsheet: each of its tables is a part."""
+
+    part = "sheet"
+
+    def parts(self, data: bytes, wanted: WantedParts) -> Iterator[DocumentPart]:
+        for number, table in enumerate(self.tables(data), start=1):
+            if wanted.has(number, table.label):
+                yield DocumentPart(number, table.label, format_rows(table.rows))
+
+
 def format_row(row: Row) -> str:
     """A row as a line; empty cells at its end are left out."""
     cells = ["" if cell is None else " ".join(str(cell).split()) for cell in row]

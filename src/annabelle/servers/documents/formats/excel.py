@@ -13,13 +13,10 @@ import openpyxl
 from annabelle.servers.documents.formats.base import (
     Cell,
     DocumentFacts,
-    DocumentFormat,
-    DocumentPart,
     DocumentTable,
     Row,
-    WantedParts,
+    SheetFormat,
     cut_cell,
-    format_rows,
 )
 from annabelle.servers.documents.formats.zip_formats import open_checked_zip, read_core_facts
 
@@ -45,14 +42,7 @@ class _ExcelBook(Protocol):
     def close(self) -> None: ...
 
 
-class ExcelFormat(DocumentFormat):
-    part = "sheet"
-
-    def parts(self, data: bytes, wanted: WantedParts) -> Iterator[DocumentPart]:
-        for number, table in enumerate(self.tables(data), start=1):
-            if wanted.has(number, table.label):
-                yield DocumentPart(number, table.label, format_rows(table.rows))
-
+class ExcelFormat(SheetFormat):
     def facts(self, data: bytes) -> DocumentFacts:
         with open_checked_zip(data) as archive:
             known = read_core_facts(archive)

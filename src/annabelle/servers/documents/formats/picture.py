@@ -7,33 +7,15 @@ from collections.abc import Mapping
 from typing import cast
 
 from PIL import ExifTags, Image
-from pydantic import BaseModel
 
 from annabelle.core.errors import InvalidArguments, TooLarge
+from annabelle.servers.documents.questions import PictureAnswer
 
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
 _MAX_PIXELS = 500_000_000
 
 
-class PictureFacts(BaseModel):
-    """What is known of a picture."""
-
-    format: str
-    width: int
-    height: int
-    mode: str
-    frames: int = 1
-    taken: str | None = None
-    camera: str | None = None
-    lens: str | None = None
-    orientation: int | None = None
-    latitude: float | None = None
-    longitude: float | None = None
-    altitude: float | None = None
-    other: dict[str, str] = {}
-
-
-def picture_facts(data: bytes) -> PictureFacts:
+def picture_facts(data: bytes) -> PictureAnswer:
     """Size, format, and what the camera wrote."""
     try:
         with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
@@ -48,7 +30,7 @@ def picture_facts(data: bytes) -> PictureFacts:
         ) from error
 
 
-def _facts(image: Image.Image) -> PictureFacts:
+def _facts(image: Image.Image) -> PictureAnswer:
     exif = image.getexif()
     own = cast("Mapping[int, object]", exif)
     detail = cast("Mapping[int, object]", exif.get_ifd(ExifTags.IFD.Exif))
@@ -64,7 +46,7 @@ def _facts(image: Image.Image) -> PictureFacts:
         "copyright": _said(own.get(ExifTags.Base.Copyright)),
         "description": _said(own.get(ExifTags.Base.ImageDescription)),
     }
-    return PictureFacts(
+    return PictureAnswer(
         format=image.format or "?",
         width=image.width,
         height=image.height,

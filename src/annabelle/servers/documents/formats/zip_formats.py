@@ -13,7 +13,6 @@ from xml.etree.ElementTree import Element, ParseError
 
 import defusedxml.ElementTree
 from defusedxml.common import DefusedXmlException
-from pydantic import BaseModel
 
 from annabelle.core.errors import InvalidArguments, TooLarge
 from annabelle.servers.documents.formats.base import (
@@ -22,10 +21,11 @@ from annabelle.servers.documents.formats.base import (
     DocumentPart,
     DocumentTable,
     Row,
+    SheetFormat,
     WantedParts,
     cut_cell,
-    format_rows,
 )
+from annabelle.servers.documents.questions import ArchiveMember, MembersAnswer
 
 if TYPE_CHECKING:
     from defusedxml.ElementTree import fromstring as _fromstring
@@ -114,16 +114,7 @@ class OpenText(DocumentFormat):
             yield DocumentTable(table.get(f"{_TABLE}name") or f"table {number}", _rows(table))
 
 
-class OpenSheets(OpenText):
-    """A spreadsheet; each of its tables is a sheet."""
-
-    part = "sheet"
-
-    def parts(self, data: bytes, wanted: WantedParts) -> Iterator[DocumentPart]:
-        for number, table in enumerate(self.tables(data), start=1):
-            if wanted.has(number, table.label):
-                yield DocumentPart(number, table.label, format_rows(table.rows))
-
+class OpenSheets(SheetFormat, OpenText):
     def facts(self, data: bytes) -> DocumentFacts:
         names = [table.label for table in self.tables(data)]
         return _read_facts(data).model_copy(update={"parts": len(names), "sheets": names[:200]})
@@ -259,35 +250,16 @@ MAX_LISTED = 1000
 _MAX_READ = 20_000
 
 
-class ArchiveEntry(BaseModel):
-    """One entry of an archive."""
-
-    name: str
-    size: int
-    kind: str
-    modified: str | None = None
-    warning: str | None = None
-
-
-class ArchiveContents(BaseModel):
-    """What an archive says it has in it."""
-
-    members: list[ArchiveEntry]
-    count: int
-    size: int
-    complete: bool = True
-
-
-def list_archive_contents(data: bytes, kind: str) -> ArchiveContents:
+def list_archive_contents(data: bytes, kind: str) -> MembersAnswer:
     """The entries of a zip or tar archive, as they are named there."""
-    return _list_zip(data) if kind == "zip" else _list_tar(data)
+    return _list_zip(data, kind) if kind == "zip" else _list_tar(data, kind)
 
 
-def _list_zip(data: bytes) -> ArchiveContents:
+def _list_zip(data: bytes, kind: str) -> MembersAnswer:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = archive.infolist()
     listed = [
-        ArchiveEntry(
+        ArchiveMember(
             name=_name(member.filename),
             size=member.file_size,
             kind="folder" if member.is_dir() else "file",
@@ -296,26 +268,28 @@ def _list_zip(data: bytes) -> ArchiveContents:
         )
         for member in members[:MAX_LISTED]
     ]
-    return ArchiveContents(members=listed, count=len(members), size=sum(member.file_size for member in members))
+    return MembersAnswer(
+        kind=kind, members=listed, count=len(members), size=sum(member.file_size for member in members)
+    )
 
 
-def _list_tar(data: bytes) -> ArchiveContents:
-    listed: list[ArchiveEntry] = []
+def _list_tar(data: bytes, kind: str) -> MembersAnswer:
+    listed: list[ArchiveMember] = []
     count = size = 0
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:*") as archive:
         for member in archive:
             count, size = count + 1, size + member.size
             if len(listed) < MAX_LISTED:
-                kind = "folder" if member.isdir() else "file" if member.isreg() else "link or device"
+                what = "folder" if member.isdir() else "file" if member.isreg() else "link or device"
                 listed.append(
-                    ArchiveEntry(
-                        name=_name(member.name), size=member.size, kind=kind,
+                    ArchiveMember(
+                        name=_name(member.name), size=member.size, kind=what,
                         warning=_warning(member.name, locked=False, link=member.islnk() or member.issym()),
                     )
                 )  # fmt: skip
             if count >= _MAX_READ:
-                return ArchiveContents(members=listed, count=count, size=size, complete=False)
-    return ArchiveContents(members=listed, count=count, size=size)
+                return MembersAnswer(kind=kind, members=listed, count=count, size=size, complete=False)
+    return MembersAnswer(kind=kind, members=listed, count=count, size=size)
 
 
 def _name(name: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable
 
 from annabelle.core.messages import now
 from annabelle.servers.kit import StopSign
-from annabelle.servers.kit.files.paths import PART_PREFIX, TEMP, AllowedRoot, ResolvedPath
+from annabelle.servers.kit.files.paths import PART_PREFIX, TEMP, ResolvedPath
 from annabelle.servers.kit.files.walker import PathWalker
 
 _NO_REPLACE = {"linux": ("renameat2", 1), "darwin": ("renameatx_np", 4)}
@@ -56,17 +56,10 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def write_atomically_at(
-    walker: PathWalker,
-    workspace: AllowedRoot,
-    folder: int,
-    name: str,
-    chunks: Iterable[bytes],
-    *,
-    replace: bool,
-    mode: int,
+    walker: PathWalker, folder: int, name: str, chunks: Iterable[bytes], *, replace: bool = False, mode: int = 0o644
 ) -> None:
     """Put `chunks` under `name` in `folder`. Without `replace`, a name that is taken raises FileExistsError."""
-    with _part_folder(walker, workspace, folder) as beside:
+    with _part_folder(walker, folder) as beside:
         part = f"{PART_PREFIX}{os.getpid()}-{secrets.token_hex(8)}"
         descriptor = os.open(part, _NEW_FILE, 0o600, dir_fd=beside)
         try:
@@ -85,6 +78,13 @@ def write_atomically_at(
             with contextlib.suppress(OSError):
                 os.unlink(part, dir_fd=beside)
             raise
+
+
+def cut_chunks(data: bytes, stop: StopSign) -> Generator[bytes]:
+    """Bytes in pieces, until the end or until the call is cancelled."""
+    for start in range(0, len(data), CHUNK):
+        stop.check()
+        yield data[start : start + CHUNK]
 
 
 def iter_chunks(descriptor: int, stop: StopSign) -> Generator[bytes]:
@@ -106,9 +106,9 @@ def make_stamp() -> str:
 
 
 @contextlib.contextmanager
-def _part_folder(walker: PathWalker, workspace: AllowedRoot, folder: int) -> Generator[int]:
+def _part_folder(walker: PathWalker, folder: int) -> Generator[int]:
     """Unfinished files wait in temp/, where they are cleaned up; on another disk they must lie beside the target."""
-    with walker.open_folder(ResolvedPath(workspace, (TEMP,)), make=True) as temp:
+    with walker.open_folder(ResolvedPath(walker.places.workspace, (TEMP,)), make=True) as temp:
         same_disk = os.fstat(temp).st_dev == os.fstat(folder).st_dev
         yield temp if same_disk else folder
 

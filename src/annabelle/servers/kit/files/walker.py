@@ -80,7 +80,7 @@ class PathWalker:
     """Opens spots. One per operation: it remembers what the forbidden places are for that long."""
 
     def __init__(self, places: PathResolver) -> None:
-        self._places = places
+        self.places = places
         self._forbidden = places.forbidden.identities()
 
     @contextlib.contextmanager
@@ -88,30 +88,27 @@ class PathWalker:
         """The folder that holds the spot, as a descriptor. With `make`, missing folders below the root are made."""
         if spot.root.workspace and not spot.names:
             raise not_a_file_error(spot.shown, stat.S_IFDIR)  # what holds the workspace is not the filer's
-        with contextlib.closing(_OpenDescriptor(self._walk(spot, spot.path.parts[1:-1], make))) as held:
-            yield held.descriptor
+        with _closing(self._walk(spot, spot.path.parts[1:-1], make)) as held:
+            yield held
 
     @contextlib.contextmanager
     def open_folder(self, spot: ResolvedPath, *, make: bool = False) -> Generator[int]:
         """The folder at the spot itself, as a descriptor."""
-        with contextlib.closing(_OpenDescriptor(self._walk(spot, spot.path.parts[1:], make))) as held:
-            yield held.descriptor
+        with _closing(self._walk(spot, spot.path.parts[1:], make)) as held:
+            yield held
 
     @contextlib.contextmanager
     def open_readable_folder(self, spot: ResolvedPath) -> Generator[int]:
         """The folder at the spot, open for listing."""
-        with (
-            self.open_folder(spot) as folder,
-            contextlib.closing(_OpenDescriptor(os.open(".", _READ_FOLDER, dir_fd=folder))) as held,
-        ):
-            yield held.descriptor
+        with self.open_folder(spot) as folder, _closing(os.open(".", _READ_FOLDER, dir_fd=folder)) as held:
+            yield held
 
     @contextlib.contextmanager
     def open_child_folder(self, folder: int, spot: ResolvedPath) -> Generator[int]:
         """A folder found while listing, open for listing; the spot tells where it is."""
-        with contextlib.closing(_OpenDescriptor(os.open(spot.name, _READ_FOLDER, dir_fd=folder))) as held:
-            self._refuse_forbidden(spot, os.fstat(held.descriptor))
-            yield held.descriptor
+        with _closing(os.open(spot.name, _READ_FOLDER, dir_fd=folder)) as held:
+            self._refuse_forbidden(spot, os.fstat(held))
+            yield held
 
     def status(self, folder: int, spot: ResolvedPath) -> tuple[str, os.stat_result]:
         """What the spot is, and under which spelling it is stored; FileNotFoundError when it is not there."""
@@ -127,7 +124,7 @@ class PathWalker:
 
     def child_status(self, folder: int, spot: ResolvedPath) -> os.stat_result:
         """The status of something found while listing; its name was not looked at before."""
-        if self._places.forbids(spot):
+        if self.places.forbids(spot):
             raise NotAllowed(f"{spot.shown} is a protected place.", hint="No grant can open it.")
         return self.status(folder, spot)[1]
 
@@ -144,14 +141,14 @@ class PathWalker:
         name, status = self.status(folder, spot)
         if not stat.S_ISREG(status.st_mode):
             raise not_a_file_error(spot.shown, status.st_mode)
-        with contextlib.closing(_OpenDescriptor(os.open(name, _READ_FILE, dir_fd=folder))) as held:
-            status = os.fstat(held.descriptor)
+        with _closing(os.open(name, _READ_FILE, dir_fd=folder)) as held:
+            status = os.fstat(held)
             if not stat.S_ISREG(status.st_mode):
                 raise not_a_file_error(spot.shown, status.st_mode)
             self._refuse_forbidden(spot, status)
             if status.st_nlink > 1:
                 raise hard_link_error(spot.shown)
-            yield held.descriptor, status
+            yield held, status
 
     def _walk(self, spot: ResolvedPath, names: tuple[str, ...], make: bool) -> int:
         above = len(spot.root.path.parts) - 1
@@ -195,11 +192,9 @@ class PathWalker:
             raise NotAllowed(f"{spot.shown} is in a protected place.", hint="No grant can open it.")
 
 
-class _OpenDescriptor:
-    """A descriptor that is closed at the end of a `with`."""
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-
-    def close(self) -> None:
-        os.close(self.descriptor)
+@contextlib.contextmanager
+def _closing(descriptor: int) -> Generator[int]:
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

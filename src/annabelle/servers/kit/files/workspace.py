@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from annabelle.core.errors import NotAllowed, OperatorMistake, TooLarge
 from annabelle.servers.kit.call import StopSign, in_thread
-from annabelle.servers.kit.files.atomic_write import CHUNK, iter_chunks, write_atomically_at
+from annabelle.servers.kit.files.atomic_write import cut_chunks, iter_chunks, write_atomically_at
 from annabelle.servers.kit.files.config import FilesConfig
 from annabelle.servers.kit.files.paths import SCRIPTS, WORKSPACE_FOLDERS, Need, PathResolver, ResolvedPath
 from annabelle.servers.kit.files.walker import PathWalker, explain_os_error
@@ -102,14 +103,10 @@ class Workspace:
         wanted = clean_name(name)
 
         def write_new_file(walker: PathWalker, stop: StopSign) -> KeptFile:
-            home = self._places.resolve(folder, "write")
-            with walker.open_folder(home, make=True) as held:
-                for number in range(1, _TRIES):
-                    spot = home.child(_numbered(wanted, number))
-                    refuse_program(spot)
-                    if walker.is_absent(held, spot) and self._try_write(walker, held, spot, _iter_pieces(data, stop)):
-                        return KeptFile(spot.shown, len(data))
-            raise TooLarge(f"{folder} has too many files called {wanted}.")
+            spot = write_numbered(walker, self._places.resolve(folder, "write"), wanted, data, stop)
+            if spot is None:
+                raise TooLarge(f"{folder} has too many files called {wanted}.")
+            return KeptFile(spot.shown, len(data))
 
         return await self._perform(f"{folder}/{wanted}", write_new_file)
 
@@ -120,13 +117,10 @@ class Workspace:
             spot = self._places.resolve(path, "write", field)
             refuse_program(spot)
             with walker.open_parent(spot, make=True) as folder:
-                root, pieces = self._places.workspace, _iter_pieces(data, stop)
                 if not walker.is_absent(folder, spot):
-                    with walker.open_file(
-                        folder, spot
-                    ):  # what is there must be a file of its own, not a link or a folder
-                        pass
-                write_atomically_at(walker, root, folder, spot.name, pieces, replace=replace, mode=0o644)
+                    with walker.open_file(folder, spot):
+                        pass  # what is there must be a file of its own, not a link or a folder
+                write_atomically_at(walker, folder, spot.name, cut_chunks(data, stop), replace=replace)
             return KeptFile(spot.shown, len(data))
 
         return await self._perform(path, write_file)
@@ -150,25 +144,32 @@ class Workspace:
 
         return await self._perform(path, resolve_folder)
 
-    def _try_write(self, walker: PathWalker, folder: int, spot: ResolvedPath, pieces: Iterable[bytes]) -> bool:
-        try:
-            write_atomically_at(walker, self._places.workspace, folder, spot.name, pieces, replace=False, mode=0o644)
-        except FileExistsError:
-            return False  # somebody was faster: the next number
-        return True
-
     async def _perform(self, path: str, work: Callable[[PathWalker, StopSign], T]) -> T:
-        def run_in_thread(stop: StopSign) -> T:
-            try:
-                self._prepare()
-                return work(PathWalker(self._places), stop)
-            except OSError as error:
-                raise explain_os_error(error, path) from error
+        return await in_thread(lambda stop: work_on_files(self._places, path, work, stop))
 
-        return await in_thread(run_in_thread)
 
-    def _prepare(self) -> None:
-        make_workspace(self._places.workspace.path)
+def work_on_files(places: PathResolver, about: str, work: Callable[[PathWalker, StopSign], T], stop: StopSign) -> T:
+    """Do something in the workspace and the granted folders. `about` is what the caller wrote, for error messages."""
+    try:
+        make_workspace(places.workspace.path)
+        return work(PathWalker(places), stop)
+    except OSError as error:
+        raise explain_os_error(error, about) from error
+
+
+def write_numbered(
+    walker: PathWalker, folder: ResolvedPath, name: str, data: bytes, stop: StopSign
+) -> ResolvedPath | None:
+    """Write a new file; a name that is taken gets a number. None if there are far too many of that name."""
+    with walker.open_folder(folder, make=True) as held:
+        for number in range(1, _TRIES):
+            spot = folder.child(_numbered(name, number))
+            refuse_program(spot)
+            if walker.is_absent(held, spot):
+                with contextlib.suppress(FileExistsError):  # somebody was faster: the next number
+                    write_atomically_at(walker, held, spot.name, cut_chunks(data, stop))
+                    return spot
+    return None
 
 
 def make_workspace(workspace: Path) -> None:
@@ -202,9 +203,3 @@ def _numbered(name: str, number: int) -> str:
         return name
     path = PurePosixPath(name)
     return f"{path.stem} ({number}){path.suffix}"
-
-
-def _iter_pieces(data: bytes, stop: StopSign) -> Iterable[bytes]:
-    for start in range(0, len(data), CHUNK):
-        stop.check()
-        yield data[start : start + CHUNK]
