@@ -22,6 +22,7 @@ from support.few_servers import FEW_SERVERS
 from support.reaper import Reaper
 from support.tiers import QUICK_EXAMPLES, QUICK_PROFILE, is_slow, try_fewer_examples
 from support.timing import seconds
+from support.warm_process import TEMPLATE
 
 GRACE_SECONDS = 5.0
 STUCK_SECONDS = 60.0
@@ -102,7 +103,11 @@ def home(clean_environment: None) -> Iterator[Home]:
     """A fresh home that `ANNABELLE_HOME` points at. No process that works in it may outlive the test."""
     made = Home.from_environment().prepare()
     yield made
-    left = [process for process in psutil.process_iter() if _works_in(process, made.root)]
+    left = [
+        process
+        for process in psutil.process_iter()
+        if _works_in(process, made.root) or TEMPLATE.works_in(process.pid, made.root)
+    ]
     _expect_gone(left, f"still work in the home of a finished test ({made.root})")
 
 
@@ -131,9 +136,9 @@ async def database(home: Home, empty_database: Path) -> AsyncIterator[Database]:
 def no_process_left() -> Iterator[None]:
     """Every process a test starts is gone when it ends; what wider fixtures started may stay."""
     me = psutil.Process()
-    before = set(me.children(recursive=True))
+    before = {process for process in me.children(recursive=True) if process.pid != TEMPLATE.pid}
     yield
-    left = [process for process in me.children(recursive=True) if process not in before]
+    left = [process for process in me.children(recursive=True) if process not in before and process.pid != TEMPLATE.pid]
     _expect_gone([process for process in left if not _descends_from(process, before)], "outlived their test")
 
 

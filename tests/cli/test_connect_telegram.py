@@ -65,6 +65,9 @@ class LoginDouble:
                 raise errors.SessionPasswordNeededError(request=None)
         self.signed_in = True
 
+    async def log_out(self) -> bool:
+        raise errors.RPCError(request=None, message="not now", code=500)
+
     async def get_me(self) -> types.User | None:
         return types.User(id=1, first_name="Ada", last_name="Lovelace", phone="4915112345") if self.signed_in else None
 
@@ -77,7 +80,7 @@ def login(monkeypatch: pytest.MonkeyPatch) -> Login:
     def make(**options: object) -> LoginDouble:
         double = LoginDouble(**options)  # pyright: ignore
 
-        def client(application: TelegramApplication) -> LoginDouble:
+        def client(application: TelegramApplication, session: str = "") -> LoginDouble:
             double.made_for = application
             return double
 

@@ -6,12 +6,14 @@ import os
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from annabelle.cli.hub_client import HubFile
 from annabelle.cli.settings_file import read_hub_settings
 from annabelle.core.home import Home
+from cli.terminal import wait_until
 
 
 @pytest.fixture
@@ -24,6 +26,7 @@ def hub() -> Iterator[HubFile]:
         "PATH": os.environ["PATH"],
     }
     with subprocess.Popen(["cat"], env=known, stdin=subprocess.PIPE) as process:
+        wait_until(Path(f"/proc/{process.pid}/environ").read_bytes, "a process with its environment")
         yield HubFile(pid=process.pid, url="http://127.0.0.1:9", started=datetime.now(UTC))
 
 

@@ -101,14 +101,17 @@ def test_without_a_terminal_and_without_input_it_serves_until_it_is_stopped(
     known: dict[str, str], home: Home, sign: signal.Signals
 ):
     serving = subprocess.Popen([ANNABELLE], env=known, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    wait_until(home.hub_file.exists, "a hub that serves")
+    assert serving.stderr is not None
+    shown = ""
+    while not ("serves at http://127.0.0.1:" in shown and "The hub is ready" in shown):
+        line = serving.stderr.readline()
+        assert line, f"it ended after {shown!r}"
+        shown += line
     assert run(known, "status").returncode == 0
     pid = hub_pid(known)
     serving.send_signal(sign)
-    _, shown = serving.communicate(timeout=seconds(60))
+    shown += serving.communicate(timeout=seconds(60))[1]
     assert serving.returncode in (0, 130)
-    assert "serves at http://127.0.0.1:" in shown
-    assert "The hub is ready" in shown
     assert "Traceback" not in shown
     assert gone(pid)
 

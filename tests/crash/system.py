@@ -21,7 +21,7 @@ from support.few_servers import FEW_SERVERS
 from support.reaper import environment_mark
 from support.standing_yes import let_pass
 from support.timing import product_bounds, seconds
-from support.warm_hub import TEMPLATE, WarmHub
+from support.warm_process import HUB, TEMPLATE, WarmProcess
 
 TESTS = Path(__file__).resolve().parent.parent
 PR_SET_CHILD_SUBREAPER = 36
@@ -69,7 +69,7 @@ class System:
         (self.home / "config" / "agents.json").write_text(json.dumps({"agents": [agent]}))
         # Whatever outlives its parent is handed to us, so an orphan can not hide.
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        self._process: WarmHub | None = None
+        self._process: WarmProcess | None = None
         self._stopping = threading.Event()
         self._guard = threading.Thread(target=self._keep_alive, daemon=True)
         self.starts = 0
@@ -90,7 +90,7 @@ class System:
     def _keep_alive(self) -> None:
         while not self._stopping.is_set():
             with self.log.open("ab") as log:
-                self._process = TEMPLATE.spawn_into(self._environment, log)
+                self._process = TEMPLATE.spawn_into(HUB, self._environment, log)
             self.starts += 1
             self._process.wait()
             time.sleep(0.05)
@@ -188,7 +188,7 @@ class System:
     def _is_ours(process: psutil.Process) -> bool:
         command = " ".join(process.cmdline())
         zombie = process.status() == psutil.STATUS_ZOMBIE
-        return zombie or "annabelle." in command or "warm_hub" in command or "witness_server" in command
+        return zombie or "annabelle." in command or "warm_process" in command or "witness_server" in command
 
     def stop(self) -> int:
         """Stop the hub as a service manager does; its exit code."""

@@ -20,7 +20,7 @@ from annabelle.toolbox.process.forkserver_process import can_use_forkserver
 from support import timing
 from support.few_servers import FEW_SERVERS
 from support.reaper import environment_mark
-from support.warm_hub import TEMPLATE, WarmHub
+from support.warm_process import HUB, TEMPLATE, WarmProcess
 
 T = TypeVar("T")
 START_SECONDS = 60.0
@@ -69,13 +69,13 @@ class HubProcess:
         }
         if "PYTHONPATH" in os.environ:
             self.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
-        self._process: subprocess.Popen[str] | WarmHub | None = None
+        self._process: subprocess.Popen[str] | WarmProcess | None = None
         self._client: httpx.Client | None = None
 
-    def spawn(self) -> subprocess.Popen[str] | WarmHub:
+    def spawn(self) -> subprocess.Popen[str] | WarmProcess:
         """Start the process and do not wait for anything."""
         if self._forked and can_use_forkserver():
-            return TEMPLATE.spawn(self.environment)
+            return TEMPLATE.spawn(HUB, self.environment)
         return subprocess.Popen(
             [sys.executable, "-m", "annabelle.hub"],
             env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -1,7 +1,7 @@
-"""Hubs forked from one process that has imported everything, so that a test does not pay seconds of imports per start.
+"""Hubs and commands forked from one process that has imported everything, so that a test pays no seconds of imports.
 
-A forked hub runs the `main` of `annabelle.hub` in its own process, with exactly the environment it is given. Its two
-fork servers are forked ahead, while it has one thread, and do in every other respect what a hub's own do.
+What is forked runs the program's own `main` in its own process, with exactly the environment it is given. The two fork
+servers of a hub are forked ahead, while it has one thread, and do in every other respect what a hub's own do.
 """
 
 from __future__ import annotations
@@ -20,23 +20,30 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, NoReturn, cast
 
+from annabelle.core.home import HOME_VARIABLE
 from annabelle.toolbox.process import control_socket, forkserver, kernel
 from annabelle.toolbox.process.child import flush_and_exit
 from annabelle.toolbox.process.forkserver_process import ForkServerProcess, start_forkserver
 from support import timing
+from support.reaper import environment_mark
 
-_MODULES = ("annabelle.hub.__main__", "annabelle.hub.boot", "annabelle.thinker.boot")
+HUB = "annabelle.hub.__main__"
+COMMAND = "annabelle.cli.app"
+_MODULES = (HUB, COMMAND, "annabelle.hub.boot", "annabelle.thinker.boot", "annabelle.cli.compare")
 _FORK_SERVERS = 2
 """One for the tool servers, one for the thinkers."""
+_MAX_INPUT = 60_000
+"""What a pipe takes without a reader."""
 
 
-class WarmHub:
-    """A forked hub, used like `subprocess.Popen`."""
+class WarmProcess:
+    """A forked program, used like `subprocess.Popen`."""
 
-    def __init__(self, template: HubTemplate, pid: int, handle: int) -> None:
+    def __init__(self, template: Template, pid: int, handle: int) -> None:
         self._template, self.pid, self._handle = template, pid, handle
         self.stdout: IO[str] | None = None
         self.stderr: IO[str] | None = None
@@ -50,17 +57,22 @@ class WarmHub:
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
             if not select.select([self._handle], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired("a forked hub", timeout or 0)
+                raise subprocess.TimeoutExpired("a forked process", timeout or 0)
             self.returncode = self._template.exit_code(self.pid)
             os.close(self._handle)
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        self.wait(timeout)
         assert self.stdout is not None
         assert self.stderr is not None
-        with self.stdout, self.stderr:
-            return self.stdout.read(), self.stderr.read()
+        with self.stdout, self.stderr, ThreadPoolExecutor(2) as readers:
+            out, errors = readers.submit(self.stdout.read), readers.submit(self.stderr.read)
+            try:
+                self.wait(timeout)
+            except BaseException:
+                self.kill()  # else the readers would wait for ever
+                raise
+            return out.result(), errors.result()
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
@@ -74,36 +86,47 @@ class WarmHub:
         self.send_signal(signal.SIGKILL)
 
 
-class HubTemplate:
-    """The process with the imports, from which hubs are forked. It is started for the first hub."""
+class Template:
+    """The process with the imports, from which others are forked. It is started when it is first needed."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._codes: dict[int, int] = {}
+        self._homes: dict[int, str] = {}
         self._lock = threading.Lock()
 
     @property
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None else None
 
+    def works_in(self, pid: int, home: Path) -> bool:
+        """Whether this is a process forked for that home. Its environment, as others see it, is the template's."""
+        return self._homes.get(pid) == str(home)
+
     def stop(self) -> None:
-        """End the process, and every hub that still runs with it."""
+        """End the process, and everything that still runs with it."""
         if self._process is not None and self._control is not None:
             self._control.close()
             self._process.wait()
 
-    def spawn(self, environment: Mapping[str, str]) -> WarmHub:
-        """A hub whose output is read through pipes."""
-        with self._lock, _pipe() as (out, child_out), _pipe() as (errors, child_errors):
-            hub = self._fork(environment, child_out.fileno(), child_errors.fileno())
-            hub.stdout, hub.stderr = os.fdopen(os.dup(out.fileno())), os.fdopen(os.dup(errors.fileno()))
-            return hub
+    def spawn(
+        self, program: str, environment: Mapping[str, str], arguments: Sequence[str] = (), stdin: str = ""
+    ) -> WarmProcess:
+        """A program whose output is read through pipes."""
+        assert len(stdin.encode()) <= _MAX_INPUT
+        with self._lock, _pipe() as (input_, into), _pipe() as (out, child_out), _pipe() as (errors, child_errors):
+            into.write(stdin.encode())
+            into.close()
+            streams = [input_.fileno(), child_out.fileno(), child_errors.fileno()]
+            process = self._fork(program, environment, arguments, streams)
+            process.stdout, process.stderr = os.fdopen(os.dup(out.fileno())), os.fdopen(os.dup(errors.fileno()))
+            return process
 
-    def spawn_into(self, environment: Mapping[str, str], log: IO[bytes]) -> WarmHub:
-        """A hub whose output goes into a file."""
-        with self._lock:
-            return self._fork(environment, log.fileno(), log.fileno())
+    def spawn_into(self, program: str, environment: Mapping[str, str], log: IO[bytes]) -> WarmProcess:
+        """A program whose output goes into a file."""
+        with self._lock, open(os.devnull) as null:
+            return self._fork(program, environment, (), [null.fileno(), log.fileno(), log.fileno()])
 
     def exit_code(self, pid: int) -> int:
         with self._lock:
@@ -111,21 +134,31 @@ class HubTemplate:
                 self._receive()
             return self._codes.pop(pid)
 
-    def _fork(self, environment: Mapping[str, str], out: int, errors: int) -> WarmHub:
+    def _fork(
+        self, program: str, environment: Mapping[str, str], arguments: Sequence[str], streams: list[int]
+    ) -> WarmProcess:
         control = self._control = self._control or self._start()
-        control_socket.send(control, {"environment": dict(environment)}, [out, errors])
+        request: control_socket.ControlMessage = {
+            "program": program,
+            "environment": dict(environment),
+            "arguments": [*arguments],
+            "folder": os.getcwd(),
+        }
+        control_socket.send(control, request, streams)
         message, descriptors = self._receive()
         while "code" in message:
             message, descriptors = self._receive()
-        return WarmHub(self, cast("int", message["pid"]), descriptors[0])
+        pid = cast("int", message["pid"])
+        self._homes[pid] = environment.get(HOME_VARIABLE, "")
+        return WarmProcess(self, pid, descriptors[0])
 
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             # numpy's threads would make it unsafe to fork.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "support.warm_hub", str(theirs.fileno())],
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+                [sys.executable, "-m", "support.warm_process", str(theirs.fileno())],
+                env={"PATH": os.environ["PATH"], "OPENBLAS_NUM_THREADS": "1", **environment_mark()},
                 cwd=Path(__file__).parent.parent,
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
@@ -137,7 +170,7 @@ class HubTemplate:
     def _receive(self) -> tuple[control_socket.ControlMessage, list[int]]:
         assert self._control is not None
         received = control_socket.receive(self._control)
-        assert received is not None, "the process that forks hubs has ended; its error is on standard error"
+        assert received is not None, "the process that others are forked from has ended; its error is on standard error"
         if "code" in received[0]:
             self._codes[cast("int", received[0]["pid"])] = cast("int", received[0]["code"])
         return received
@@ -150,7 +183,7 @@ def _pipe() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
         yield out, into
 
 
-TEMPLATE = HubTemplate()
+TEMPLATE = Template()
 atexit.register(TEMPLATE.stop)
 
 
@@ -176,7 +209,7 @@ def main() -> None:
             if received is None:
                 return
             message, descriptors = received
-            _fork_hub(control, cast("dict[str, str]", message["environment"]), descriptors)
+            _fork_program(control, message, descriptors)
             for descriptor in descriptors:
                 os.close(descriptor)
 
@@ -190,35 +223,38 @@ def _report_ended(control: socket.socket) -> None:
             control_socket.send(control, {"pid": pid, "code": os.waitstatus_to_exitcode(status)})
 
 
-def _fork_hub(control: socket.socket, environment: dict[str, str], descriptors: list[int]) -> None:
+def _fork_program(control: socket.socket, message: control_socket.ControlMessage, streams: list[int]) -> None:
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _become_hub(environment, descriptors, parent)
+        _become_program(message, streams, parent)
     handle = os.pidfd_open(pid)
     control_socket.send(control, {"pid": pid}, [handle])
     os.close(handle)
 
 
-def _become_hub(environment: dict[str, str], descriptors: list[int], parent: int) -> NoReturn:
+def _become_program(message: control_socket.ControlMessage, streams: list[int], parent: int) -> NoReturn:
     code = 1
+    program = cast("str", message["program"])
     try:
         kernel.die_with_parent(parent, signal.SIGKILL)
         kernel.reset_signals()
-        null = os.open(os.devnull, os.O_RDONLY)
-        for standard, descriptor in enumerate((null, *descriptors)):
+        for standard, descriptor in enumerate(streams):
             os.dup2(descriptor, standard)
         kernel.close_all_but_standard()
-        waiting = [_fork_fork_server() for _ in range(_FORK_SERVERS)]
+        sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)
+        if program == HUB:
+            _use_forked([_fork_fork_server() for _ in range(_FORK_SERVERS)])
         os.environ.clear()
-        os.environ.update(environment)
+        os.environ.update(cast("dict[str, str]", message["environment"]))
+        os.chdir(cast("str", message["folder"]))
         time.tzset()
         random.seed()
         gc.enable()
-        sys.argv = ["annabelle.hub"]
-        hub = importlib.import_module("annabelle.hub.__main__")
-        _use_forked(waiting)
-        code = hub.main()
+        sys.argv = [program, *cast("list[str]", message["arguments"])]
+        code = importlib.import_module(program).main() or 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
     finally:
         flush_and_exit(code)
 
@@ -236,7 +272,7 @@ def _use_forked(waiting: list[ForkServerProcess]) -> None:
         control_socket.send(taken.control, {"op": "preload", "modules": list(preload)})
         return taken
 
-    for module in ("annabelle.hub.__main__", "annabelle.toolbox.process.fork_launcher"):
+    for module in (HUB, "annabelle.toolbox.process.fork_launcher"):
         importlib.import_module(module).start_forkserver = take
 
 
