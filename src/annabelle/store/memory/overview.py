@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Literal
+from typing import Literal, get_args
 
 from sqlalchemy import (
     Column,
@@ -101,13 +101,7 @@ def _count_rows(connection: Connection, owner: Owner, table: Table) -> int:
 
 
 TimelineCategory = Literal["facts", "conversations", "profile_changes", "contacts", "projects"]
-TIMELINE_CATEGORIES: tuple[TimelineCategory, ...] = (
-    "facts",
-    "conversations",
-    "profile_changes",
-    "contacts",
-    "projects",
-)
+TIMELINE_CATEGORIES: tuple[TimelineCategory, ...] = get_args(TimelineCategory)
 
 _PAGE = 200
 

@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import cast
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
+    RowMapping,
+    Select,
     Table,
     and_,
     bindparam,
@@ -27,11 +27,11 @@ from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import FactCategory
 from annabelle.store.memory import conversations as turns
-from annabelle.store.memory import facts as known
 from annabelle.store.memory import text_index
 from annabelle.store.memory.conversations import StoredTurn
 from annabelle.store.memory.facts import Fact, fact_hash
 from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.query_parts import load_row
 from annabelle.store.memory.tables import conversations, facts, import_rows, imports
 from annabelle.store.portable_sql import InsertNew, RowValues
 
@@ -44,7 +44,6 @@ _INTERNAL_COLUMNS = frozenset({"user_id", "agent_id", "fact_hash", "import_key"}
 class FactsState:
     """The facts that were current at a moment, identified by a digest."""
 
-    through: int
     digest: str
     ids: list[int]
 
@@ -56,15 +55,13 @@ def use_one_snapshot(connection: Connection) -> None:
 
 
 def export_rows(connection: Connection, owner: Owner, table: Table) -> Iterator[JsonObject]:
-    after = 0
-    while True:
-        query = select(table).where(owner.row_filter(table), table.c.id > after).order_by(table.c.id).limit(_PAGE)
-        page = connection.execute(query).mappings().all()
-        for row in page:
-            after = row["id"]
-            yield {key: _to_json_value(value) for key, value in row.items() if key not in _INTERNAL_COLUMNS}
-        if len(page) < _PAGE:
-            return
+    for row in _stream(connection, select(table).where(owner.row_filter(table)).order_by(table.c.id)):
+        yield {key: _to_json_value(value) for key, value in row.items() if key not in _INTERNAL_COLUMNS}
+
+
+def _stream(connection: Connection, query: Select[*tuple[object, ...]]) -> Iterator[RowMapping]:
+    """Yields rows without loading all of them at once."""
+    yield from connection.execute(query.execution_options(yield_per=_PAGE)).mappings()
 
 
 def _to_json_value(value: object) -> object:
@@ -74,37 +71,15 @@ def _to_json_value(value: object) -> object:
 def export_current_facts(connection: Connection, owner: Owner, category: FactCategory) -> Iterator[Fact]:
     """Yields the current facts of a category, oldest first."""
     wanted = and_(owner.row_filter(facts), facts.c.category == category, facts.c.retired_at.is_(None))
-    after = 0
-    while True:
-        query = select(facts.c.id).where(wanted, facts.c.id > after).order_by(facts.c.id).limit(_PAGE)
-        ids = list(connection.execute(query).scalars())
-        found = known.get_facts(connection, owner, ids)
-        yield from (found[number] for number in ids)
-        if len(ids) < _PAGE:
-            return
-        after = ids[-1]
+    for row in _stream(connection, select(facts).where(wanted).order_by(facts.c.id)):
+        yield load_row(Fact, row)
 
 
 def export_turns(connection: Connection, owner: Owner) -> Iterator[StoredTurn]:
     """Yields every turn, in the order they were said."""
-    after: tuple[datetime, int] | None = None
-    while True:
-        page = connection.execute(
-            select(conversations.c.id, conversations.c.said_at)
-            .where(owner.row_filter(conversations), *([_after_turn(*after)] if after else []))
-            .order_by(conversations.c.said_at, conversations.c.id)
-            .limit(_PAGE)
-        ).all()
-        found = turns.get_turns(connection, owner, [row[0] for row in page])
-        yield from (found[row[0]] for row in page)
-        if len(page) < _PAGE:
-            return
-        after = (page[-1][1], page[-1][0])
-
-
-def _after_turn(at: datetime, row_id: int) -> ColumnElement[bool]:
-    moment, number = conversations.c.said_at, conversations.c.id
-    return or_(moment > at, and_(moment == at, number > row_id))
+    query = select(conversations).where(owner.row_filter(conversations))
+    for row in _stream(connection, query.order_by(conversations.c.said_at, conversations.c.id)):
+        yield turns.load_turn(row)
 
 
 def newest_fact_id(connection: Connection, owner: Owner) -> int:
@@ -116,10 +91,10 @@ def read_facts_state(connection: Connection, owner: Owner, through: int, at: dat
     then = or_(facts.c.retired_at.is_(None), facts.c.retired_at > at)
     query = select(facts.c.id, facts.c.fact_hash).where(owner.row_filter(facts), facts.c.id <= through, then)
     digest, ids = hashlib.sha256(), list[int]()
-    for row in connection.execute(query.order_by(facts.c.id).execution_options(yield_per=1000)):
-        digest.update(f"{row[0]}:{row[1]}\n".encode())
-        ids.append(cast("int", row[0]))
-    return FactsState(through, digest.hexdigest()[:16], ids)
+    for row in _stream(connection, query.order_by(facts.c.id)):
+        digest.update(f"{row['id']}:{row['fact_hash']}\n".encode())
+        ids.append(row["id"])
+    return FactsState(digest.hexdigest()[:16], ids)
 
 
 IMPORT_LIFETIME = timedelta(days=7)
@@ -161,26 +136,13 @@ def get_import(connection: Connection, owner: Owner, digest: str) -> ImportJob:
 
 def stage_rows(connection: Connection, import_id: int, start: int, rows: Sequence[JsonObject]) -> None:
     """Stages rows under their numbers; keeps those already staged."""
-    for offset in range(0, len(rows), _PAGE):
-        part = rows[offset : offset + _PAGE]
-        numbered = enumerate(part, start + offset)
-        _insert_staged.insert_many(
-            connection, [{"import_id": import_id, "number": number, "row": row} for number, row in numbered]
-        )
+    numbered = [{"import_id": import_id, "number": number, "row": row} for number, row in enumerate(rows, start)]
+    _insert_staged.insert_many(connection, numbered)
 
 
 def read_staged_rows(connection: Connection, import_id: int) -> Iterator[object]:
-    after = -1
-    while True:
-        query = select(import_rows.c.number, import_rows.c.row).where(
-            import_rows.c.import_id == import_id, import_rows.c.number > after
-        )
-        page = connection.execute(query.order_by(import_rows.c.number).limit(_PAGE)).all()
-        for number, row in page:
-            after = number
-            yield row
-        if len(page) < _PAGE:
-            return
+    query = select(import_rows.c.row).where(import_rows.c.import_id == import_id).order_by(import_rows.c.number)
+    return (row["row"] for row in _stream(connection, query))
 
 
 def finish_import(connection: Connection, import_id: int) -> None:
