@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from annabelle.servers.memory.search.query import NamedDate, find_dates, parse_query
-from annabelle.servers.memory.search.ranking import (
+from annabelle.servers.memory.search.scores import (
     CONFIDENCE,
     RECENCY,
     SearchCandidates,

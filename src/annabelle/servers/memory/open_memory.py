@@ -10,7 +10,8 @@ from sqlalchemy import Connection
 from annabelle.embeddings import Embedder, EmbeddingsUnavailable, make_embedder
 from annabelle.embeddings.metering import make_server_meter
 from annabelle.servers.memory.config import MemoryConfig
-from annabelle.servers.memory.search import Search, SearchWeights
+from annabelle.servers.memory.search.scores import SearchWeights
+from annabelle.servers.memory.search.search import Search
 from annabelle.servers.memory.upkeep import MemoryUpkeep
 from annabelle.servers.memory.vector_backfill import Uncancellable, VectorBackfill
 from annabelle.store.database import Database, sqlite_url

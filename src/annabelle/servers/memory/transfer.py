@@ -14,7 +14,7 @@ from annabelle.core.failpoints import failpoint
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Trust
 from annabelle.servers.kit import Call, Result, StopSign, current_call, deferred_module, in_thread, tool
-from annabelle.servers.memory.arguments import load_zone, resolve_origin, resolve_owner
+from annabelle.servers.memory.arguments import Agent, resolve_origin, resolve_owner
 from annabelle.servers.memory.config import FAILPOINTS
 from annabelle.servers.memory.files.locations import ImportLocation, export_folder, find_locations, read_files
 from annabelle.servers.memory.files.reader import FOLDER, ImportContent, read_import
@@ -65,9 +65,7 @@ class ImportTools:
                 'facts.md, lines of {"fact": …, "category": …} in a .jsonl, or a folder of pages',
             ),
         ],
-        agent_id: Annotated[
-            str | None, Field(description="The agent whose memory is meant; leave it out for your own")
-        ] = None,
+        agent_id: Agent = None,
         dry_run: Annotated[bool, Field(description="Only say what would happen")] = False,
         prune: Annotated[
             bool, Field(description="Also retire facts whose lines were removed from an exported facts.md")
@@ -252,9 +250,7 @@ class ExportTools:
     @tool(read_only=False, destructive=False, idempotent=True, open_world=False)
     async def export_memory(
         self,
-        agent_id: Annotated[
-            str | None, Field(description="The agent whose memory is meant; leave it out for your own")
-        ] = None,
+        agent_id: Agent = None,
         format: Annotated[
             Literal["markdown", "json"],
             Field(description="markdown makes pages to read and edit, json one file that holds everything"),
@@ -265,7 +261,7 @@ class ExportTools:
         also after they were edited. The files of an earlier export are replaced."""
         owner = resolve_owner(current_call(), agent_id)
         config = self._memory.config
-        folder, zone, sign = export_folder(config, owner), load_zone(config.timezone), StopSign()
+        folder, zone, sign = export_folder(config, owner), self._zone(), StopSign()
 
         def write_export(connection: Connection) -> ExportResult:
             work = writer.MemoryExport(connection, owner, folder, zone, sign)
@@ -276,10 +272,9 @@ class ExportTools:
             files = [str(path.relative_to(folder)) for path in work.files]
             return ExportResult(format=format, folder=str(folder), files=files, counts=work.counts)
 
-        memory = await self._memory.get()
         async with self._one_at_a_time:
             try:
-                return await memory.database.read(write_export)
+                return await self._read(write_export)
             except asyncio.CancelledError:
                 sign.stop()
                 raise
