@@ -154,7 +154,7 @@ def abandon_import(connection: Connection, import_id: int) -> None:
     connection.execute(delete(imports).where(imports.c.id == import_id))
 
 
-_insert_facts = insert(facts)
+_insert_fact = insert(facts).returning(facts.c.id)
 _insert_turn = insert(conversations).returning(conversations.c.id)
 
 
@@ -177,26 +177,15 @@ def find_existing_facts(connection: Connection, owner: Owner, texts: Collection[
     return found
 
 
-def import_facts(connection: Connection, owner: Owner, facts_of_file: Sequence[RowValues]) -> list[int]:
-    """Imports facts as they were and indexes the current ones. Returns their ids."""
-    if not facts_of_file:
-        return []
-    rows: list[dict[str, object]] = []
-    for values in facts_of_file:
-        said = fact_hash(str(values["fact"]))
-        key = hashlib.sha256(f"{said} {values['created_at']}".encode()).hexdigest()[:32]
-        rows.append({**values, **owner.columns(), "fact_hash": said, "import_key": key})
-    connection.execute(_insert_facts, rows)
-    # Queried afterwards: an insert that returns ids in order runs row by row on SQLite.
-    keys = [str(row["import_key"]) for row in rows]
-    query = select(facts.c.import_key, facts.c.id).where(owner.row_filter(facts), facts.c.import_key.in_(keys))
-    by_key: dict[str, int] = {row[0]: row[1] for row in connection.execute(query)}
-    numbers = [by_key[key] for key in keys]
-    found = zip(numbers, facts_of_file, strict=True)
-    current = [(number, values) for number, values in found if values["retired_at"] is None]
-    words = [(number, str(values["fact"]), str(values["category"])) for number, values in current]
-    text_index.index_rows(connection, "fact", owner, words)
-    return numbers
+def import_fact(connection: Connection, owner: Owner, values: RowValues) -> int:
+    """Imports a fact as it was, and indexes it if it is current. Returns its id."""
+    said = fact_hash(str(values["fact"]))
+    key = hashlib.sha256(f"{said} {values['created_at']}".encode()).hexdigest()[:32]
+    row = {**values, **owner.columns(), "fact_hash": said, "import_key": key}
+    number = connection.execute(_insert_fact, row).scalar_one()
+    if values["retired_at"] is None:
+        text_index.index_row(connection, "fact", owner, number, str(values["fact"]), str(values["category"]))
+    return number
 
 
 def link_facts(connection: Connection, owner: Owner, successors: Mapping[int, int]) -> None:
