@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,24 +68,15 @@ async def apply_tidy(
 ) -> FactChange:
     """Apply a whole plan or nothing of it."""
     steps = check_actions(actions)
-    texts = [step.text for step in steps if step.text is not None]
-    made = await memory.embed_or_none(texts) if texts else None
-    if made is not None:
-        model, rows = str(memory.embedder.model), iter(made)
-        steps = [
-            step
-            if step.text is None
-            else TidyStep(step.action, step.text, FactVector(model, made.shape[1], next(rows).tobytes()))
-            for step in steps
-        ]
-    vectors = {} if made is None else dict(zip((n for n, step in enumerate(steps) if step.text), made, strict=True))
+    new = [number for number, step in enumerate(steps) if step.text is not None]
+    embedded = dict(zip(new, await memory.embed_facts([steps[number].text or "" for number in new]), strict=True))
+    steps = [replace(step, vector=embedded.get(number)) for number, step in enumerate(steps)]
 
     async def apply_and_index() -> FactChange:
         change = await memory.database.write(lambda c: _apply_in_transaction(c, owner, steps, summary, planned_by))
         memory.search.drop("fact", owner, change.retired)
-        for number, done in enumerate(change.done):
-            if done.made is not None and number in vectors:
-                memory.search.set_vectors("fact", owner, done.made, vectors[number])
+        made = {done.made: step.vector for done, step in zip(change.done, steps, strict=True) if done.made is not None}
+        memory.index_vectors(owner, made)
         return change
 
     return await memory.uncancellable.run(apply_and_index())
@@ -160,18 +151,12 @@ async def undo_tidy(memory: OpenMemory, owner: Owner, change_id: int | None) -> 
     """Restore what a change retired and retire what it made. Refused if either was changed since."""
     change = await memory.database.read(lambda c: _find_change(c, owner, change_id))
     retired = await memory.database.read(lambda c: facts.get_facts(c, owner, change.retired))
-    texts = {number: fact.fact for number, fact in retired.items()}
-    made = await memory.embed_or_none(list(texts.values())) if texts else None
-    vectors = dict(zip(texts, made, strict=True)) if made is not None else {}
-    model = str(memory.embedder.model)
-    embedded = {number: FactVector(model, len(vector), vector.tobytes()) for number, vector in vectors.items()}
+    embedded = dict(zip(retired, await memory.embed_facts([fact.fact for fact in retired.values()]), strict=True))
 
     async def undo_and_index() -> FactChange:
         undone, back = await memory.database.write(lambda c: _undo_in_transaction(c, owner, change.id, embedded))
         memory.search.drop("fact", owner, undone.made)
-        for number in back:
-            if number in vectors:
-                memory.search.set_vectors("fact", owner, number, vectors[number])
+        memory.index_vectors(owner, {number: embedded.get(number) for number in back})
         return undone
 
     return await memory.uncancellable.run(undo_and_index())
@@ -192,7 +177,7 @@ def _find_change(connection: Connection, owner: Owner, change_id: int | None) ->
 
 
 def _undo_in_transaction(
-    connection: Connection, owner: Owner, change_id: int, embedded: dict[int, FactVector]
+    connection: Connection, owner: Owner, change_id: int, embedded: Mapping[int, FactVector | None]
 ) -> tuple[FactChange, list[int]]:
     facts.lock_facts(connection, owner)
     change = _find_change(connection, owner, change_id)

@@ -203,7 +203,7 @@ def retire_facts(
 
 
 def restore_facts(
-    connection: Connection, owner: Owner, ids: Sequence[int], embedded: Mapping[int, FactVector] | None = None
+    connection: Connection, owner: Owner, ids: Sequence[int], embedded: Mapping[int, FactVector | None] | None = None
 ) -> list[Fact]:
     """Makes retired facts current again; skips those that already are."""
     back: list[Fact] = []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from annabelle.core.text import split_search_words
+from annabelle.store.memory.query_parts import SearchTerm
 
 _MONTHS = "january february march april may june july august september october november december"
 _NUMBERS = {name: number for number, long in enumerate(_MONTHS.split(), 1) for name in (long, long[:3])}
@@ -123,6 +124,18 @@ def keywords(text: str) -> frozenset[str]:
         for word in split_search_words(text)
         if len(word) > (2 if word.isascii() else 1) and word not in STOP_WORDS and word not in _IN_EVERY_FACT
     )
+
+
+def choose_rare(terms: Sequence[SearchTerm], most: int, least: int = 0) -> list[SearchTerm]:
+    """The rarest words that stand in at most `most` places together, and in any case the `least` rarest."""
+    chosen: list[SearchTerm] = []
+    total = 0
+    for term in sorted((term for term in terms if term.frequency), key=lambda term: term.frequency):
+        total += term.frequency
+        if len(chosen) >= least and total > most:
+            break
+        chosen.append(term)
+    return chosen
 
 
 def overlap_share(one: frozenset[str], other: frozenset[str]) -> float:

@@ -13,7 +13,7 @@ from annabelle.core.trust import FactCategory
 from annabelle.embeddings import Embedder, EmbeddingsUnavailable
 from annabelle.servers.memory.search import scores
 from annabelle.servers.memory.search.hits import SearchHits
-from annabelle.servers.memory.search.query import parse_query
+from annabelle.servers.memory.search.query import choose_rare, parse_query
 from annabelle.servers.memory.search.scores import (
     TEXT_CANDIDATES,
     UNRELATED,
@@ -27,7 +27,6 @@ from annabelle.store.database import Database
 from annabelle.store.memory import conversations, text_index, vectors
 from annabelle.store.memory.conversations import ConversationPosition
 from annabelle.store.memory.owner import Owner, SearchKind
-from annabelle.store.memory.text_index import SearchTerm
 
 READ_AT_MOST = 1_500
 """Places of words that one search reads: past that a word is so common here that it tells little and costs much."""
@@ -42,24 +41,12 @@ def find_by_words(
     among: set[int] | None = None,
 ) -> dict[int, float]:
     """Rows that hold the telling words, with their scores, best first."""
-    chosen = choose_rare(text_index.count_terms(connection, kind, words))
+    chosen = choose_rare(text_index.count_terms(connection, kind, words), READ_AT_MOST, 1)
     if among is None:
         return dict(text_index.find_rows(connection, kind, owner, chosen, limit))
     # The index knows nothing of categories and days, so enough is asked for to find those that fit.
     found = text_index.find_rows(connection, kind, owner, chosen, limit * 20)
     return dict([hit for hit in found if hit[0] in among][:limit])
-
-
-def choose_rare(terms: Sequence[SearchTerm]) -> list[SearchTerm]:
-    """The rarest words, as many as may be read; the rarest of all in any case."""
-    chosen: list[SearchTerm] = []
-    total = 0
-    for term in sorted((term for term in terms if term.frequency), key=lambda term: term.frequency):
-        total += term.frequency
-        if chosen and total > READ_AT_MOST:
-            break
-        chosen.append(term)
-    return chosen
 
 
 _NEARLY_THE_SAME = 0.8
