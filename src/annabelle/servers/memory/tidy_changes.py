@@ -15,6 +15,7 @@ from annabelle.core.errors import Conflict, InvalidArguments, NotFound
 from annabelle.core.failpoints import failpoint
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import FactCategory, Trust
+from annabelle.language.lexicon import load_lexicon
 from annabelle.servers.memory.arguments import lowest_trust, one_line
 from annabelle.servers.memory.config import TIDYING_FAILPOINTS
 from annabelle.servers.memory.fact_fields import check_fact_text, tools_of_origin
@@ -215,7 +216,8 @@ FEWEST_WORDS = 2
 """Facts of one keyword, such as "likes tea" and "hates tea", are too short to compare by words."""
 
 _NUMBERS = re.compile(r"\d+")
-_NO = re.compile(r"(?i)\b(?:not?|never|none|without|n't|kein\w*|nicht|nie|ne|pas|sin|nunca)\b|n't\b")
+_WORDS = load_lexicon("recall")
+_NO = re.compile(rf"(?i)\b{_WORDS.alternation('negation')}\b|{_WORDS.alternation('negation_ending')}\b")
 
 Cosine = Callable[[int, int], float]
 
