@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
@@ -148,14 +149,8 @@ class FactHistoryTools(MemoryTools):
         )
         row, earlier, later = show_fact(found.fact), show_facts(found.earlier), show_facts(found.later)
         said = None
-        if (turn := found.said) is not None:
-            said = SourceTurn(
-                conversation_id=turn.id,
-                said_at=turn.said_at,
-                user_message=turn.user_message,
-                agent_response=turn.agent_response,
-                trust=turn.trust,
-            )
+        if found.said is not None:
+            said = SourceTurn.model_validate({**asdict(found.said), "conversation_id": found.said.id})
         labels = [row.trust, *(one.trust for one in (*earlier, *later)), *([said.trust] if said else [])]
         return FactExplained(
             fact=row,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -172,16 +173,8 @@ class TidyTools(MemoryTools):
         """List the changes made by tidying, the newest first."""
         owner = resolve_owner(current_call(), agent_id)
         found = await self._read(lambda c: fact_history.list_changes(c, owner, limit))
-        return TidyChangeList(
-            changes=[
-                TidyChangeShown(
-                    id=change.id,
-                    summary=change.summary,
-                    made_at=change.made_at,
-                    undone_at=change.undone_at,
-                    retired_ids=change.retired,
-                    made_ids=change.made,
-                )
-                for change in found
-            ]
-        )
+        changes = [
+            TidyChangeShown.model_validate({**asdict(one), "retired_ids": one.retired, "made_ids": one.made})
+            for one in found
+        ]
+        return TidyChangeList(changes=changes)

@@ -25,6 +25,7 @@ from annabelle.store.memory import fact_history, facts, vectors
 from annabelle.store.memory.fact_history import FactChange, FactChangePart
 from annabelle.store.memory.facts import Fact, FactVector, NewFact, RetirementReason
 from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.query_parts import load_row
 from annabelle.store.memory.tables import facts as table
 
 if TYPE_CHECKING:
@@ -183,16 +184,13 @@ def _undo_in_transaction(
     facts.lock_facts(connection, owner)
     change = _find_change(connection, owner, change_id)
     known = facts.get_facts(connection, owner, [*change.retired, *change.made])  # forgotten facts are missing
-    for number in change.made:
-        if number in known and not known[number].current:
-            raise Conflict(
-                _changed_since_text(change, number, "made"), hint="Restore single facts with restore_fact instead."
-            )
-    for number in change.retired:
-        if number in known and known[number].current:
-            raise Conflict(
-                _changed_since_text(change, number, "retired"), hint="Restore the others with restore_fact instead."
-            )
+    for what, numbers, others in (("made", change.made, "single facts"), ("retired", change.retired, "the others")):
+        for number in numbers:
+            if number in known and known[number].current == (what == "retired"):
+                raise Conflict(
+                    f"Fact {number}, which change {change.id} {what}, was changed since. Nothing was undone.",
+                    hint=f"Restore {others} with restore_fact instead.",
+                )
     facts.retire_facts(connection, owner, change.made, "deleted", origin={"kind": "undo", "change_id": change.id})
     for number in change.retired:
         twin = facts.find_same_fact(connection, owner, known[number].fact) if number in known else None
@@ -204,10 +202,6 @@ def _undo_in_transaction(
     back = facts.restore_facts(connection, owner, change.retired, embedded)
     fact_history.mark_change_undone(connection, owner, change.id)
     return change, [fact.id for fact in back]
-
-
-def _changed_since_text(change: FactChange, number: int, what: str) -> str:
-    return f"Fact {number}, which change {change.id} {what}, was changed since. Nothing was undone."
 
 
 SAME_WORDS = 0.8
@@ -336,11 +330,9 @@ async def plan_tidy(memory: OpenMemory, owner: Owner, categories: Sequence[FactC
 
 def _load_oldest(connection: Connection, owner: Owner, category: FactCategory, most: int) -> list[Fact]:
     query = (
-        select(table.c.id)
+        select(table)
         .where(owner.row_filter(table), table.c.category == category, table.c.retired_at.is_(None))
         .order_by(table.c.updated_at, table.c.id)
         .limit(most)
     )
-    ids = list(connection.execute(query).scalars())
-    found = facts.get_facts(connection, owner, ids)
-    return [found[number] for number in ids]
+    return [load_row(Fact, row) for row in connection.execute(query).mappings()]
