@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     RowMapping,
     Select,
@@ -17,9 +18,11 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    literal,
     or_,
     select,
     text,
+    tuple_,
     update,
 )
 
@@ -55,13 +58,22 @@ def use_one_snapshot(connection: Connection) -> None:
 
 
 def export_rows(connection: Connection, owner: Owner, table: Table) -> Iterator[JsonObject]:
-    for row in _stream(connection, select(table).where(owner.row_filter(table)).order_by(table.c.id)):
+    for row in _read_pages(connection, select(table).where(owner.row_filter(table)), table.c.id):
         yield {key: _to_json_value(value) for key, value in row.items() if key not in _INTERNAL_COLUMNS}
 
 
-def _stream(connection: Connection, query: Select[*tuple[object, ...]]) -> Iterator[RowMapping]:
-    """Yields rows without loading all of them at once."""
-    yield from connection.execute(query.execution_options(yield_per=_PAGE)).mappings()
+def _read_pages(
+    connection: Connection, query: Select[*tuple[object, ...]], *keys: ColumnElement[object]
+) -> Iterator[RowMapping]:
+    """Yields rows in the order of these columns. Page by page: an abandoned stream would leave a cursor open."""
+    page = query
+    while True:
+        rows = connection.execute(page.order_by(*keys).limit(_PAGE)).mappings().all()
+        yield from rows
+        if len(rows) < _PAGE:
+            return
+        last = tuple_(*(literal(rows[-1][key], key.type) for key in keys))
+        page = query.where(tuple_(*keys) > last)
 
 
 def _to_json_value(value: object) -> object:
@@ -71,14 +83,14 @@ def _to_json_value(value: object) -> object:
 def export_current_facts(connection: Connection, owner: Owner, category: FactCategory) -> Iterator[Fact]:
     """Yields the current facts of a category, oldest first."""
     wanted = and_(owner.row_filter(facts), facts.c.category == category, facts.c.retired_at.is_(None))
-    for row in _stream(connection, select(facts).where(wanted).order_by(facts.c.id)):
+    for row in _read_pages(connection, select(facts).where(wanted), facts.c.id):
         yield load_row(Fact, row)
 
 
 def export_turns(connection: Connection, owner: Owner) -> Iterator[StoredTurn]:
     """Yields every turn, in the order they were said."""
     query = select(conversations).where(owner.row_filter(conversations))
-    for row in _stream(connection, query.order_by(conversations.c.said_at, conversations.c.id)):
+    for row in _read_pages(connection, query, conversations.c.said_at, conversations.c.id):
         yield turns.load_turn(row)
 
 
@@ -91,7 +103,7 @@ def read_facts_state(connection: Connection, owner: Owner, through: int, at: dat
     then = or_(facts.c.retired_at.is_(None), facts.c.retired_at > at)
     query = select(facts.c.id, facts.c.fact_hash).where(owner.row_filter(facts), facts.c.id <= through, then)
     digest, ids = hashlib.sha256(), list[int]()
-    for row in _stream(connection, query.order_by(facts.c.id)):
+    for row in _read_pages(connection, query, facts.c.id):
         digest.update(f"{row['id']}:{row['fact_hash']}\n".encode())
         ids.append(row["id"])
     return FactsState(digest.hexdigest()[:16], ids)
@@ -141,8 +153,8 @@ def stage_rows(connection: Connection, import_id: int, start: int, rows: Sequenc
 
 
 def read_staged_rows(connection: Connection, import_id: int) -> Iterator[object]:
-    query = select(import_rows.c.row).where(import_rows.c.import_id == import_id).order_by(import_rows.c.number)
-    return (row["row"] for row in _stream(connection, query))
+    query = select(import_rows.c.number, import_rows.c.row).where(import_rows.c.import_id == import_id)
+    return (row["row"] for row in _read_pages(connection, query, import_rows.c.number))
 
 
 def finish_import(connection: Connection, import_id: int) -> None:
