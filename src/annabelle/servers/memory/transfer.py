@@ -133,7 +133,7 @@ class ImportTools(MemoryTools):
         by_agent = call.caller not in ("cli", "api", "hub")
         places = find_locations(self._memory.config, owner, file_path, any_agent=not by_agent)
         async with self._one_at_a_time:
-            place, trust, reading = await self._read(places, said, by_agent, prune)
+            place, trust, reading = await self._read_content(places, said, by_agent, prune)
             if prune and trust == "untrusted":
                 raise NotAllowed(
                     "Facts are not retired by a file that others may have written.",
@@ -148,7 +148,7 @@ class ImportTools(MemoryTools):
             self._last = None if answer.finished else reading
             return answer
 
-    async def _read(
+    async def _read_content(
         self, places: list[ImportLocation], said: Trust, by_agent: bool, prune: bool
     ) -> tuple[ImportLocation, Trust, ImportContent]:
         """The file, read and checked. What lies in the workspace may have been put there by anything an agent read."""
@@ -231,7 +231,7 @@ class _ImportJob:
                 await self.memory.database.write(lambda c: transfer.abandon_import(c, import_id))
                 raise
             self.memory.search.drop("fact", self.source.owner, done.retired)
-            if done.counts.get("conversations", {}).get("added"):
+            if "added" in done.counts.get("conversations", ()):
                 await self.memory.search.load()
             self.memory.upkeep.run_now()
             return done

@@ -16,11 +16,11 @@ class ScoreParts(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    vector: float = Field(0.0, description="Closeness in meaning")
-    text: float = Field(0.0, description="Words in common, beside the row that has most")
-    context: float = Field(0.0, description="What the turns before and after add")
-    speaker: float = Field(0.0, description="1 when the query names who said it")
-    date: float = Field(0.0, description="1 when it was said at a time the query names")
+    vector: float = Field(default=0.0, description="Closeness in meaning")
+    text: float = Field(default=0.0, description="Words in common, beside the row that has most")
+    context: float = Field(default=0.0, description="What the turns before and after add")
+    speaker: float = Field(default=0.0, description="1 when the query names who said it")
+    date: float = Field(default=0.0, description="1 when it was said at a time the query names")
     recency: float = 0.0
     confidence: float = 0.0
 
