@@ -12,7 +12,7 @@ from annabelle.embeddings import EmbeddingConfig, make_embedder
 from annabelle.servers.memory.config import MemoryConfig
 from annabelle.servers.memory.fact_writer import store_fact
 from annabelle.servers.memory.open_memory import OpenMemory
-from annabelle.servers.memory.search import SearchHits
+from annabelle.servers.memory.search.hits import SearchHits
 from annabelle.store.memory import facts
 from annabelle.store.memory.facts import FactVector, NewFact
 from annabelle.store.memory.owner import Owner

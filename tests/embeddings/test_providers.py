@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ollama, openai_compatible
+from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, http_providers
 from annabelle.embeddings.config import EmbeddingProvider
 from annabelle.embeddings.http_embedder import BATCH, LONGEST_TEXT, HttpEmbedder, ProviderPause
 from support.vector_server import Answer, Asked, VectorServer
@@ -44,7 +44,7 @@ async def connected(
 ) -> AsyncIterator[HttpEmbedder]:
     address = url if provider == "ollama" else f"{url}/v1"
     config = EmbeddingConfig(provider, model, address, SecretStr(KEY), timeout)
-    embedder = (ollama if provider == "ollama" else openai_compatible).make(config, folder)
+    embedder = http_providers.make(config, folder)
     embedder._pause = ProviderPause(clock=clock) if clock else ProviderPause(seconds=0)
     try:
         yield embedder

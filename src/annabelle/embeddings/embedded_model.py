@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 
 from annabelle.embeddings.config import EmbeddingConfig
 from annabelle.embeddings.embedder import EmbeddingsUnavailable, ModelName, clean_text, is_blank
+from annabelle.embeddings.metering import EmbeddingMeter
 
 _LONGEST_HEADER = 1 << 20
 _MOST_TOKENS = 16_384  # emoji take several tokens each; a page of them would need 40 MB
@@ -99,7 +100,7 @@ LONGEST_TEXT = 20_000
 _AT_ONCE = 4_000
 
 
-def make(config: EmbeddingConfig, folder: Path | None) -> EmbeddedModel:
+def make(config: EmbeddingConfig, folder: Path | None, books: EmbeddingMeter | None = None) -> EmbeddedModel:
     return EmbeddedModel(ModelName("embedded", config.model))
 
 

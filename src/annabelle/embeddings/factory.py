@@ -27,11 +27,10 @@ def _make_uncached(config: EmbeddingConfig, folder: Path | None, books: Embeddin
     missing = _find_missing_setting(config)
     if missing is not None:
         return UnavailableEmbedder(model, *missing)
-    module = {"embedded": "embedded_model", "ollama": "ollama"}.get(config.provider, "openai_compatible")
+    module = "embedded_model" if config.provider == "embedded" else "http_providers"
     # Providers load numpy, the vocabulary or the network client, so only the one in use is imported.
     try:
-        make = importlib.import_module(f"annabelle.embeddings.{module}").make
-        return make(config, folder, books) if module == "openai_compatible" else make(config, folder)
+        return importlib.import_module(f"annabelle.embeddings.{module}").make(config, folder, books)
     except ImportError as error:
         _log.exception("A library for embeddings can not be loaded.")
         return UnavailableEmbedder(

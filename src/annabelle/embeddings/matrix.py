@@ -279,9 +279,7 @@ class VectorMatrix:
             rows = self._prefiltered(vector, rows, max(_RESCORED_PER_HIT * limit, int(_RESCORED_SHARE * candidates)))
         found = self._blocks.dot_all(vector, self._count) if rows is None else self._blocks.dot_rows(vector, rows)
         best = _largest_indexes(found, limit)
-        keys = self._keys[best if rows is None else rows[best]]
-        order = np.lexsort((keys, -found[best]))
-        return list(zip(keys[order].tolist(), found[best][order].tolist(), strict=True))
+        return self._best_first(best if rows is None else rows[best], found[best])
 
     def nearly_equal(self, vector: Vector, least: float, limit: int) -> list[tuple[int, float]]:
         """Returns rows with a cosine of at least `least`, best first. Fast for near duplicates: few signs differ."""
@@ -293,9 +291,12 @@ class VectorMatrix:
         found = self._blocks.dot_rows(vector, rows)
         close = np.flatnonzero(found >= least)
         best = close[_largest_indexes(found[close], limit)]
-        keys = self._keys[rows[best]]
-        order = np.lexsort((keys, -found[best]))
-        return list(zip(keys[order].tolist(), found[best][order].tolist(), strict=True))
+        return self._best_first(rows[best], found[best])
+
+    def _best_first(self, rows: NDArray[np.int64], cosines: Vector) -> list[tuple[int, float]]:
+        keys = self._keys[rows]
+        order = np.lexsort((keys, -cosines))
+        return list(zip(keys[order].tolist(), cosines[order].tolist(), strict=True))
 
     def _rows_among(self, among: CandidateKeys | None) -> NDArray[np.int64] | None:
         """Returns the rows to search in ascending order; None for all."""

@@ -63,7 +63,7 @@ def page_of(*facts: Fact) -> str:
 
 
 def lines_of(page: str) -> list[FactLine]:
-    return [row for _, row in read_facts(read_page(page)) if isinstance(row, FactLine)]
+    return [row for row in read_facts(read_page(page)) if isinstance(row, FactLine)]
 
 
 @settings(deadline=None)
@@ -99,7 +99,7 @@ def test_a_page_of_facts_can_be_edited_by_hand() -> None:
         (None, "decision", "new with a tab"),
         (3, "decision", "works late"),
     ]
-    listing = [row for _, row in read_facts(read_page(edited)) if isinstance(row, FactListingRow)]
+    listing = [row for row in read_facts(read_page(edited)) if isinstance(row, FactListingRow)]
     assert (listing[0].through, listing[0].at, listing[0].ids) == (99, AT, [1, 2, 3])
     assert lines_of("## preference\n- by hand alone\n") == [FactLine(fact="by hand alone", category="preference")]
 

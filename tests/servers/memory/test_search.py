@@ -18,7 +18,7 @@ from annabelle.core.messages import now
 from annabelle.embeddings import EmbeddingConfig
 from annabelle.embeddings.embedder import ModelName
 from annabelle.servers.memory.config import MemoryConfig
-from annabelle.servers.memory.search import Search
+from annabelle.servers.memory.search.search import Search
 from annabelle.store.memory import facts, text_index, vectors
 from annabelle.store.memory.facts import NewFact
 from annabelle.store.memory.owner import Owner

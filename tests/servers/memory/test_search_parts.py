@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.servers.memory.search.query import NamedDate, find_dates, parse_query
-from annabelle.servers.memory.search.ranking import (
+from annabelle.servers.memory.search.query import NamedDate, choose_rare, find_dates, parse_query
+from annabelle.servers.memory.search.scores import (
     CONFIDENCE,
     RECENCY,
     SearchCandidates,
@@ -20,12 +20,12 @@ from annabelle.servers.memory.search.ranking import (
     recency,
     with_neighbours,
 )
-from annabelle.servers.memory.search.search import READ_AT_MOST, choose_rare
+from annabelle.servers.memory.search.search import READ_AT_MOST
 from annabelle.servers.memory.search.turn_index import TurnIndex
 from annabelle.servers.memory.search.vectors import OwnerVectors
 from annabelle.store.memory.conversations import ConversationPosition
 from annabelle.store.memory.owner import Owner
-from annabelle.store.memory.text_index import SearchTerm
+from annabelle.store.memory.query_parts import SearchTerm
 from annabelle.store.memory.vectors import MOST_PIECES, split_passages
 
 NOW = datetime(2026, 5, 8, 12, tzinfo=UTC)
@@ -172,9 +172,12 @@ def test_priors_order_equals_and_bury_nothing() -> None:
 
 def test_common_words_are_left_out_of_a_large_memory_and_never_all_of_them() -> None:
     rare, common = SearchTerm("zebra", 3), SearchTerm("user", READ_AT_MOST)
-    assert choose_rare([common, rare, SearchTerm("missing", 0)]) == [rare]
-    assert choose_rare([common]) == [common]
-    assert choose_rare([SearchTerm("a", 3), SearchTerm("b", 2)]) == [SearchTerm("b", 2), SearchTerm("a", 3)]
+    assert choose_rare([common, rare, SearchTerm("missing", 0)], READ_AT_MOST, 1) == [rare]
+    assert choose_rare([common], READ_AT_MOST, 1) == [common]
+    assert choose_rare([SearchTerm("a", 3), SearchTerm("b", 2)], READ_AT_MOST, 1) == [
+        SearchTerm("b", 2),
+        SearchTerm("a", 3),
+    ]
 
 
 @given(st.text(max_size=3000))

@@ -131,6 +131,7 @@ Name = Annotated[str, Field(max_length=200), AfterValidator(one_line), AfterVali
 Label = Annotated[str, Field(max_length=200), AfterValidator(one_line)]
 Notes = Annotated[str, Field(max_length=4000), AfterValidator(clean_text)]
 RowId = Annotated[int, Field(ge=1, le=2**53)]
+Agent = Annotated[str | None, Field(description="The agent whose memory is meant; leave it out for your own")]
 
 
 _OWN = ("", "main")

@@ -21,7 +21,7 @@ from annabelle.servers.memory.arguments import (
     resolve_origin,
     resolve_owner,
 )
-from annabelle.servers.memory.lazy_memory import LazyMemory
+from annabelle.servers.memory.lazy_memory import MemoryTools
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -96,11 +96,8 @@ class ContactList(Result):
         return "\n".join([*lines, *(["There are more: narrow it down, or raise limit."] if self.more else [])])
 
 
-class ContactTools:
+class ContactTools(MemoryTools):
     """create_contact, list_contacts and update_contact."""
-
-    def __init__(self, lazy_memory: LazyMemory) -> None:
-        self._memory = lazy_memory
 
     @tool(read_only=False, destructive=False, idempotent=False, open_world=False)
     async def create_contact(
@@ -119,9 +116,8 @@ class ContactTools:
         owner, (trust, origin) = resolve_owner(call, agent_id), resolve_origin(call)
         values = drop_missing(name=name, email=email, company=company, role=role, type=type, notes=notes)
         refuse_secrets("contact", values)
-        memory = await self._memory.get()
         row = {**values, "trust": trust, "origin": origin}
-        made = await memory.database.write(lambda c: contacts.create_contact(c, owner, row))
+        made = await self._write(lambda c: contacts.create_contact(c, owner, row))
         return ContactSaved(contact=ContactShown.model_validate(made), outcome="created", trust=made.trust)
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
@@ -136,9 +132,8 @@ class ContactTools:
     ) -> ContactList:
         """Find people among the user's contacts, by a part of their name or company, by address or by type."""
         owner = resolve_owner(current_call(), agent_id)
-        memory = await self._memory.get()
         wanted = contacts.ContactFilter(email=email or None, name=name or None, company=company or None, type=type)
-        found = await memory.database.read(lambda c: contacts.list_contacts(c, owner, wanted, limit + 1))
+        found = await self._read(lambda c: contacts.list_contacts(c, owner, wanted, limit + 1))
         rows = [ContactShown.model_validate(contact) for contact in found[:limit]]
         return ContactList(contacts=rows, more=len(found) > limit, trust=lowest_trust(*(row.trust for row in rows)))
 
@@ -167,5 +162,5 @@ class ContactTools:
             label = {"trust": lowest_trust(old.trust, trust), "origin": {**origin, "before": before}}
             return contacts.change_contact(connection, owner, contact_id, {**values, **label})
 
-        changed = await (await self._memory.get()).database.write(change_contact)
+        changed = await self._write(change_contact)
         return ContactSaved(contact=ContactShown.model_validate(changed), outcome="updated", trust=changed.trust)

@@ -16,7 +16,6 @@ from annabelle.servers.memory.arguments import (
     Label,
     RowId,
     clean_text,
-    load_zone,
     lowest_trust,
     mask_secrets,
     read_date_range,
@@ -24,8 +23,9 @@ from annabelle.servers.memory.arguments import (
     resolve_owner,
     start_of,
 )
-from annabelle.servers.memory.lazy_memory import LazyMemory
-from annabelle.servers.memory.recall_result import RecalledTurn, Tier, load_turns
+from annabelle.servers.memory.lazy_memory import MemoryTools
+from annabelle.servers.memory.recall_result import RecalledTurn, load_turns
+from annabelle.servers.memory.search.hits import Tier
 
 if TYPE_CHECKING:
     from annabelle.servers.memory import open_memory
@@ -86,11 +86,8 @@ class TurnsMarkedExtracted(Result):
     trust: Trust = "trusted"
 
 
-class ConversationTools:
+class ConversationTools(MemoryTools):
     """store_conversation, search_conversations, list_unextracted, mark_extracted."""
-
-    def __init__(self, lazy_memory: LazyMemory) -> None:
-        self._memory = lazy_memory
 
     @tool(read_only=False, destructive=False, idempotent=False, open_world=False)
     async def store_conversation(
@@ -116,7 +113,7 @@ class ConversationTools:
         owner, (trust, _) = resolve_owner(call, agent_id), resolve_origin(call)
         if not user_message and not agent_response:
             raise InvalidArguments("There is nothing to remember: both messages are empty.", field="user_message")
-        at = None if said_at is None else start_of(said_at, load_zone(self._memory.config.timezone), "said_at")
+        at = None if said_at is None else start_of(said_at, self._zone(), "said_at")
         shortened = max(len(user_message), len(agent_response)) > KEPT_CHARACTERS
         said, in_said = mask_secrets(user_message[:KEPT_CHARACTERS])
         answered, in_answered = mask_secrets(agent_response[:KEPT_CHARACTERS])
@@ -159,7 +156,7 @@ class ConversationTools:
         """Find what was said in earlier conversations, by meaning and by words, with what was said right before and
         after. Name who said it or when, if it is known: both help."""
         owner = resolve_owner(current_call(), agent_id)
-        since, until = read_date_range(date_from, date_to, load_zone(self._memory.config.timezone))
+        since, until = read_date_range(date_from, date_to, self._zone())
         if not query.strip():
             raise InvalidArguments(
                 "query is empty.", hint="query_timeline tells what was said in a time.", field="query"
@@ -185,8 +182,7 @@ class ConversationTools:
     ) -> UnextractedTurns:
         """The last turns that no facts were read from yet, oldest first."""
         owner = resolve_owner(current_call(), agent_id)
-        memory = await self._memory.get()
-        turns = await memory.database.read(lambda c: conversations.list_unextracted(c, owner, session_id, limit))
+        turns = await self._read(lambda c: conversations.list_unextracted(c, owner, session_id, limit))
         rows = [
             PastTurn(
                 conversation_id=turn.id,
@@ -209,6 +205,5 @@ class ConversationTools:
     ) -> TurnsMarkedExtracted:
         """Note that facts were read from these turns, so that it is not done again."""
         owner = resolve_owner(current_call(), agent_id)
-        memory = await self._memory.get()
-        marked = await memory.database.write(lambda c: conversations.mark_extracted(c, owner, conversation_ids))
+        marked = await self._write(lambda c: conversations.mark_extracted(c, owner, conversation_ids))
         return TurnsMarkedExtracted(marked=marked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
@@ -23,7 +24,6 @@ MAX_CHARACTERS = 2000
 _QUOTED = 1000
 _SOURCES = {"agent": "chat", "api": "API", "cli": "terminal", "hub": "Annabelle"}
 
-Agent = Annotated[str | None, Field(description="The agent whose memory is meant; leave it out for your own")]
 FactText = Annotated[str, Field(description=f"The statement, at most {MAX_CHARACTERS:,} characters")]
 Source = Annotated[Label | None, Field(description='Where it comes from in a few words, as in "import of notes.md"')]
 
@@ -101,22 +101,9 @@ class FactShown(BaseModel):
 
 
 def show_fact(fact: Fact) -> FactShown:
-    return FactShown(
-        id=fact.id,
-        fact=fact.fact,
-        category=fact.category,
-        confidence=round(fact.confidence, 3),
-        source=fact.source,
-        trust=fact.trust,
-        learnt_from=tools_of_origin(fact.origin) if fact.trust == "untrusted" else [],
-        valid_from=fact.valid_from,
-        valid_until=fact.valid_until,
-        created_at=fact.created_at,
-        updated_at=fact.updated_at,
-        retired_at=fact.retired_at,
-        retired_because=fact.retired_because,
-        superseded_by=fact.superseded_by,
-    )
+    learnt_from = tools_of_origin(fact.origin) if fact.trust == "untrusted" else []
+    values = {**asdict(fact), "confidence": round(fact.confidence, 3), "learnt_from": learnt_from}
+    return FactShown.model_validate(values)
 
 
 def show_facts(facts: Iterable[Fact]) -> list[FactShown]:

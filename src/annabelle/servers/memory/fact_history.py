@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
@@ -11,15 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
-from annabelle.servers.memory.arguments import RowId, lowest_trust, resolve_owner, shorten
-from annabelle.servers.memory.fact_fields import Agent, FactShown, show_fact, show_facts, tools_of_origin
-from annabelle.servers.memory.lazy_memory import LazyMemory
+from annabelle.servers.memory.arguments import Agent, RowId, lowest_trust, resolve_owner, shorten
+from annabelle.servers.memory.fact_fields import FactShown, show_fact, show_facts, tools_of_origin
+from annabelle.servers.memory.lazy_memory import MemoryTools
 
 if TYPE_CHECKING:
     from annabelle.servers.memory import fact_writer
     from annabelle.store.memory import fact_history
 else:
-    fact_writer = deferred_module("annabelle.servers.memory.fact_writer")
     fact_writer = deferred_module("annabelle.servers.memory.fact_writer")
     fact_history = deferred_module("annabelle.store.memory.fact_history")
 
@@ -132,11 +132,8 @@ class FactRestored(Result):
         )
 
 
-class FactHistoryTools:
+class FactHistoryTools(MemoryTools):
     """explain_fact and restore_fact."""
-
-    def __init__(self, lazy_memory: LazyMemory) -> None:
-        self._memory = lazy_memory
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def explain_fact(
@@ -147,20 +144,13 @@ class FactHistoryTools:
         """Tell why a fact is known: when and from which message, tool or words it was learnt, how far it can be
         trusted, what it took the place of and what took its place."""
         owner = resolve_owner(current_call(), agent_id)
-        memory = await self._memory.get()
-        found = await memory.database.read(
+        found = await self._read(
             lambda c: fact_history.read_fact_history(c, owner, fact_writer.require_fact(c, owner, fact_id))
         )
         row, earlier, later = show_fact(found.fact), show_facts(found.earlier), show_facts(found.later)
         said = None
-        if (turn := found.said) is not None:
-            said = SourceTurn(
-                conversation_id=turn.id,
-                said_at=turn.said_at,
-                user_message=turn.user_message,
-                agent_response=turn.agent_response,
-                trust=turn.trust,
-            )
+        if found.said is not None:
+            said = SourceTurn.model_validate({**asdict(found.said), "conversation_id": found.said.id})
         labels = [row.trust, *(one.trust for one in (*earlier, *later)), *([said.trust] if said else [])]
         return FactExplained(
             fact=row,

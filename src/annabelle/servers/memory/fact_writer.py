@@ -10,12 +10,12 @@ from sqlalchemy import Connection
 
 from annabelle.core.errors import Conflict, NotAllowed, NotFound
 from annabelle.core.tools import JsonObject
-from annabelle.servers.memory.search.query import keywords, overlap_share
+from annabelle.servers.memory.search.query import choose_rare, keywords, overlap_share
+from annabelle.servers.memory.search.vectors import to_array
 from annabelle.servers.memory.statement import Statement, read_statement
 from annabelle.store.memory import fact_history, facts, text_index
-from annabelle.store.memory.facts import Fact, FactVector, NewFact, fact_hash
+from annabelle.store.memory.facts import Fact, NewFact, fact_hash
 from annabelle.store.memory.owner import Owner
-from annabelle.store.memory.text_index import SearchTerm
 
 if TYPE_CHECKING:
     from annabelle.servers.memory.open_memory import OpenMemory
@@ -80,17 +80,18 @@ async def delete_fact(memory: OpenMemory, owner: Owner, fact_id: int, origin: Js
 
 
 async def _store_with_vector(memory: OpenMemory, owner: Owner, new: NewFact, decide: Decide) -> StoreOutcome:
-    vector = await memory.embed_or_none([new.fact])
+    (vector,) = await memory.embed_facts([new.fact])
+    whole = replace(new, vector=vector)
     close: list[int] = []
     if vector is not None:
-        new = replace(new, vector=FactVector(str(memory.embedder.model), vector.shape[1], vector[0].tobytes()))
-        close = [row for row, _ in memory.search.find_similar_facts(owner, vector[0], _SHOWN, SIMILAR_MEANING)]
+        alike = memory.search.find_similar_facts(owner, to_array(vector), _SHOWN, SIMILAR_MEANING)
+        close = [row for row, _ in alike]
 
     async def store_and_index() -> StoreOutcome:
-        kept = await memory.database.write(lambda c: decide(c, new, close))
+        kept = await memory.database.write(lambda c: decide(c, whole, close))
         memory.search.drop("fact", owner, [fact.id for fact in kept.superseded])
-        if vector is not None and kept.status == "stored":
-            memory.search.set_vectors("fact", owner, kept.fact.id, vector[0])
+        if kept.status == "stored":
+            memory.index_vectors(owner, {kept.fact.id: vector})
         return kept
 
     return await memory.uncancellable.run(store_and_index())
@@ -186,7 +187,7 @@ def _supersede(connection: Connection, owner: Owner, fact: Fact, old: Sequence[F
 def _find_similar(connection: Connection, owner: Owner, new: NewFact, close: Sequence[int]) -> list[Fact]:
     """Current facts of the category with most of the same words, and those that mean nearly the same."""
     mine = keywords(new.fact)
-    wanted = _choose_rare(text_index.count_terms(connection, "fact", sorted(mine)))
+    wanted = choose_rare(text_index.count_terms(connection, "fact", sorted(mine)), _READ_AT_MOST)
     by_words = [row for row, _ in text_index.find_rows(connection, "fact", owner, wanted, _CANDIDATES)]
     said = facts.get_wordings(connection, owner, [*close, *by_words])
 
@@ -197,17 +198,6 @@ def _find_similar(connection: Connection, owner: Owner, new: NewFact, close: Seq
     alike = [row for row in dict.fromkeys([*close, *by_words]) if row in said and is_alike(row)][:_SHOWN]
     found = facts.get_facts(connection, owner, alike)
     return [found[row] for row in alike]
-
-
-def _choose_rare(terms: Sequence[SearchTerm]) -> list[SearchTerm]:
-    chosen: list[SearchTerm] = []
-    total = 0
-    for term in sorted((term for term in terms if term.frequency), key=lambda term: term.frequency):
-        total += term.frequency
-        if total > _READ_AT_MOST:
-            break
-        chosen.append(term)
-    return chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +212,7 @@ class FactRestoreOutcome:
 async def restore_fact(memory: OpenMemory, owner: Owner, fact_id: int, *, keep_successor: bool) -> FactRestoreOutcome:
     """Make a fact current again. One that is current already stays as it is."""
     known = await memory.database.read(lambda c: require_fact(c, owner, fact_id))
-    vector = await memory.embed_or_none([known.fact])
-    embedded: dict[int, FactVector] = {}
-    if vector is not None:
-        embedded[fact_id] = FactVector(str(memory.embedder.model), vector.shape[1], vector[0].tobytes())
+    embedded = {fact_id: (await memory.embed_facts([known.fact]))[0]}
 
     def restore_in_transaction(connection: Connection) -> FactRestoreOutcome:
         facts.lock_facts(connection, owner)
@@ -248,8 +235,8 @@ async def restore_fact(memory: OpenMemory, owner: Owner, fact_id: int, *, keep_s
     async def restore_and_index() -> FactRestoreOutcome:
         done = await memory.database.write(restore_in_transaction)
         memory.search.drop("fact", owner, [one.id for one in done.retired])
-        if done.changed and vector is not None:
-            memory.search.set_vectors("fact", owner, fact_id, vector[0])
+        if done.changed:
+            memory.index_vectors(owner, embedded)
         return done
 
     return await memory.uncancellable.run(restore_and_index())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -11,7 +12,7 @@ from annabelle.core.secrets.forget_mask import ForgetMatcher
 from annabelle.core.trust import Trust
 from annabelle.servers.kit import Call, Result, current_call, deferred_module, tool
 from annabelle.servers.memory.arguments import RowId, resolve_owner
-from annabelle.servers.memory.lazy_memory import LazyMemory
+from annabelle.servers.memory.lazy_memory import MemoryTools
 
 if TYPE_CHECKING:
     from annabelle.embeddings import cache
@@ -53,20 +54,14 @@ class ForgetFactTexts(Result):
         return f"{len(self.texts)} texts."
 
 
-class ForgetTools:
+class ForgetTools(MemoryTools):
     """For the hub alone. What they are given is never written down, and never part of an error."""
-
-    def __init__(self, lazy_memory: LazyMemory) -> None:
-        self._memory = lazy_memory
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False, audience="hub")
     async def forget_matches(self, texts: Texts) -> ForgetMatches:
         """Count what a person's agents remember that holds one of these texts."""
-        memory = await self._memory.get()
         looking = _sweep(current_call(), texts, apply=False)
-        return _to_matches(
-            await memory.database.read(lambda connection: memory_text_removal.remove_text(connection, looking))
-        )
+        return _to_matches(await self._read(lambda connection: memory_text_removal.remove_text(connection, looking)))
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False, audience="hub")
     async def forget_fact_texts(
@@ -104,8 +99,5 @@ def _sweep(call: Call, texts: list[str], *, apply: bool) -> text_removal.TextRem
 
 
 def _to_matches(found: memory_text_removal.RemovedFromMemory) -> ForgetMatches:
-    facts = [
-        ForgetMatchedFact(id=fact.id, agent_id=fact.agent_id, fact=fact.fact, current=fact.current)
-        for fact in found.facts
-    ]
-    return ForgetMatches(facts=facts[:_SHOWN], counts=found.counts)
+    facts = [ForgetMatchedFact.model_validate(asdict(fact)) for fact in found.facts[:_SHOWN]]
+    return ForgetMatches(facts=facts, counts=found.counts)

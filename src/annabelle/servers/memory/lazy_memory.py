@@ -7,11 +7,15 @@ import contextvars
 import importlib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
+from zoneinfo import ZoneInfo
 
 from annabelle.core.errors import Unavailable
+from annabelle.servers.memory.arguments import load_zone
 from annabelle.servers.memory.config import MemoryConfig
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from annabelle.servers.memory.open_memory import OpenMemory
 
 
@@ -70,6 +74,22 @@ class LazyMemory:
         await asyncio.wait([task])
         if not task.cancelled() and task.exception() is None:
             await task.result().close()
+
+
+class MemoryTools:
+    """Base of the groups of tools, which all work on one memory."""
+
+    def __init__(self, lazy_memory: LazyMemory) -> None:
+        self._memory = lazy_memory
+
+    async def _read(self, query: Callable[[Connection], T]) -> T:
+        return await (await self._memory.get()).database.read(query)
+
+    async def _write(self, change: Callable[[Connection], T]) -> T:
+        return await (await self._memory.get()).database.write(change)
+
+    def _zone(self) -> ZoneInfo:
+        return load_zone(self._memory.config.timezone)
 
 
 async def _load_and_open(config: MemoryConfig) -> OpenMemory:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from annabelle.core.errors import NotFound, OperatorMistake
 from annabelle.core.trust import Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
-from annabelle.servers.memory.arguments import require_home_owner, resolve_owner
+from annabelle.servers.memory.arguments import Agent, require_home_owner, resolve_owner
 from annabelle.servers.memory.config import MemoryConfig
-from annabelle.servers.memory.lazy_memory import LazyMemory
+from annabelle.servers.memory.lazy_memory import MemoryTools
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -61,18 +62,15 @@ class BackupRestored(Result):
         return f"The memory is as it was in the backup {self.name}. What was there before is kept as {self.kept}."
 
 
-class BackupTools:
+class BackupTools(MemoryTools):
     """For the owner of the home alone: a backup holds everyone's rows."""
-
-    def __init__(self, lazy_memory: LazyMemory) -> None:
-        self._memory, self._config = lazy_memory, lazy_memory.config
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False, audience="people")
     async def list_backups(self) -> BackupList:
         """List the backups of the memory that can be restored."""
         require_home_owner(current_call())
-        folder = str(self._config.backups)
-        if self._config.database_url is not None:
+        folder = str(self._memory.config.backups)
+        if self._memory.config.database_url is not None:
             return BackupList(backups=[], folder=folder, note=_ON_POSTGRES)
         found = await asyncio.to_thread(self._list_backup_files)
         return BackupList(backups=[await asyncio.to_thread(_describe_backup, path) for path in found], folder=folder)
@@ -86,12 +84,12 @@ class BackupTools:
     ) -> BackupRestored:
         """Put a backup in the place of the memory, for example when its file is damaged. What was there is kept."""
         require_home_owner(current_call())
-        if self._config.database_url is not None:
+        if self._memory.config.database_url is not None:
             raise OperatorMistake(_ON_POSTGRES, hint="Restore with the tools of the database server.")
         chosen = await self._find_backup(name)
 
         async def restore_file() -> Path:
-            return await asyncio.to_thread(backup.restore_file, chosen, self._config.file)
+            return await asyncio.to_thread(backup.restore_file, chosen, self._memory.config.file)
 
         kept = await self._memory.replace(restore_file)
         await self._memory.get()  # says at once when this backup is no use either
@@ -102,11 +100,11 @@ class BackupTools:
         chosen = next((path for path in found if name is None or path.name == name), None)
         if chosen is None:
             missing = "There is no backup of the memory yet." if name is None else f"There is no backup called {name}."
-            raise NotFound(missing, hint=f"Backups are kept in {self._config.backups}.", field="name")
+            raise NotFound(missing, hint=f"Backups are kept in {self._memory.config.backups}.", field="name")
         return chosen
 
     def _list_backup_files(self) -> list[Path]:
-        return engine.list_backups(self._config.file, self._config.backups)[::-1]
+        return engine.list_backups(self._memory.config.file, self._memory.config.backups)[::-1]
 
 
 def _describe_backup(path: Path) -> BackupLine:
@@ -171,18 +169,13 @@ class MemoryStats(Result):
         )
 
 
-class StatsTools:
+class StatsTools(MemoryTools):
     """get_memory_stats."""
-
-    def __init__(self, lazy_memory: LazyMemory) -> None:
-        self._memory = lazy_memory
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def get_memory_stats(
         self,
-        agent_id: Annotated[
-            str | None, Field(description="The agent whose memory is meant; leave it out for your own")
-        ] = None,
+        agent_id: Agent = None,
     ) -> MemoryStats:
         """Tell how much is remembered: facts by category, conversations, contacts, projects, vectors, size and the last
         backup."""
@@ -210,31 +203,23 @@ def _to_stats(counted: overview.OwnerStats, found: VectorCount, size: int, last_
             if row.retired is retired and category in (None, row.category) and trust in (None, row.trust)
         )
 
-    return MemoryStats(
-        facts=[
-            CategoryCount(
-                category=name,
-                current=total(name),
-                retired=total(name, retired=True),
-                untrusted=total(name, trust="untrusted"),
-            )
-            for name in sorted({row.category for row in counted.facts})
-        ],
-        current_facts=total(),
-        retired_facts=total(retired=True),
-        trusted_facts=total(trust="trusted"),
-        untrusted_facts=total(trust="untrusted"),
-        conversations=counted.conversations,
-        contacts=counted.contacts,
-        projects=counted.projects,
-        project_sources=counted.project_sources,
-        profile_version=counted.profile_version,
-        vectors=found,
-        oldest=counted.oldest,
-        newest=counted.newest,
-        database_bytes=size,
-        last_backup=last_backup,
-    )
+    facts = [
+        CategoryCount(
+            category=name,
+            current=total(name),
+            retired=total(name, retired=True),
+            untrusted=total(name, trust="untrusted"),
+        )
+        for name in sorted({row.category for row in counted.facts})
+    ]
+    totals = {
+        "current_facts": total(),
+        "retired_facts": total(retired=True),
+        "trusted_facts": total(trust="trusted"),
+        "untrusted_facts": total(trust="untrusted"),
+    }
+    rest = {"vectors": found, "database_bytes": size, "last_backup": last_backup}
+    return MemoryStats.model_validate({**asdict(counted), "facts": facts, **totals, **rest})
 
 
 def _count_vectors(connection: Connection, model: str, owner: Owner) -> VectorCount:
@@ -261,10 +246,7 @@ class BackfillResult(Result):
         return f"{self.done} rows got a vector of {self.model}; {left}."
 
 
-class BackfillTools:
-    def __init__(self, lazy_memory: LazyMemory) -> None:
-        self._memory = lazy_memory
-
+class BackfillTools(MemoryTools):
     @tool(read_only=False, destructive=False, idempotent=True, open_world=False)
     async def backfill_embeddings(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
@@ -10,12 +10,15 @@ from sqlalchemy import Connection
 from annabelle.embeddings import Embedder, EmbeddingsUnavailable, make_embedder
 from annabelle.embeddings.metering import make_server_meter
 from annabelle.servers.memory.config import MemoryConfig
-from annabelle.servers.memory.search import Search, SearchWeights
+from annabelle.servers.memory.search.scores import SearchWeights
+from annabelle.servers.memory.search.search import Search
+from annabelle.servers.memory.search.vectors import to_array
 from annabelle.servers.memory.upkeep import MemoryUpkeep
 from annabelle.servers.memory.vector_backfill import Uncancellable, VectorBackfill
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.memory import conversations, vectors
 from annabelle.store.memory.conversations import NewTurn, StoredTurn
+from annabelle.store.memory.facts import FactVector
 from annabelle.store.memory.owner import Owner
 from annabelle.store.memory.tables import MEMORY_PLAN
 from annabelle.store.memory.vectors import split_passages
@@ -56,6 +59,19 @@ class OpenMemory:
             return await self.embedder.embed(texts, query=query)
         except EmbeddingsUnavailable:
             return None
+
+    async def embed_facts(self, facts: Sequence[str]) -> list[FactVector | None]:
+        """The vector of each fact; None while embeddings are unavailable."""
+        made = await self.embed_or_none(facts) if facts else None
+        if made is None:
+            return [None] * len(facts)
+        return [FactVector(str(self.embedder.model), made.shape[1], row.tobytes()) for row in made]
+
+    def index_vectors(self, owner: Owner, embedded: Mapping[int, FactVector | None]) -> None:
+        """Let search find facts by meaning, once they are stored. Missing vectors are added later."""
+        for fact_id, vector in embedded.items():
+            if vector is not None:
+                self.search.set_vectors("fact", owner, fact_id, to_array(vector))
 
     async def close(self) -> None:
         await self.upkeep.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -12,7 +13,7 @@ from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
 from annabelle.servers.memory.arguments import resolve_origin, resolve_owner, shorten
-from annabelle.servers.memory.lazy_memory import LazyMemory
+from annabelle.servers.memory.lazy_memory import MemoryTools
 from annabelle.servers.memory.profile_document import (
     changed_fields,
     iter_leaves,
@@ -104,19 +105,15 @@ class ProfileHistory(Result):
         return "\n".join(lines or ["The profile was never changed."])
 
 
-class ProfileTools:
+class ProfileTools(MemoryTools):
     """get_profile, update_profile, profile_history and rollback_profile."""
-
-    def __init__(self, lazy_memory: LazyMemory) -> None:
-        self._memory = lazy_memory
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def get_profile(self, agent_id: Agent = None) -> ProfileShown:
         """Read the profile: the section `user` says what matters about the person in every conversation, the section
         `persona` who you are."""
         owner = resolve_owner(current_call(), agent_id)
-        memory = await self._memory.get()
-        found = await memory.database.read(lambda c: profiles.get_profile(c, owner))
+        found = await self._read(lambda c: profiles.get_profile(c, owner))
         return show_profile(found)
 
     @tool(read_only=False, destructive=False, idempotent=True, open_world=False)
@@ -146,7 +143,7 @@ class ProfileTools:
             why = profiles.ProfileChangeReason(reason or _summarize_change(held.content, content), trust, origin)
             return _to_result(held, profiles.write_profile(connection, owner, held, content, untrusted, why))
 
-        return await (await self._memory.get()).database.write(change_profile)
+        return await self._write(change_profile)
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def profile_history(
@@ -156,18 +153,11 @@ class ProfileTools:
     ) -> ProfileHistory:
         """List the versions of the profile, newest first: when each was made, why, by what, and how it read."""
         owner = resolve_owner(current_call(), agent_id)
-        memory = await self._memory.get()
-        found = await memory.database.read(lambda c: profiles.list_versions(c, owner, limit + 1))
+        found = await self._read(lambda c: profiles.list_versions(c, owner, limit + 1))
         before = [*(version.content for version in found[1:]), JsonObject()]
         versions = [
-            PastVersion(
-                version=version.version,
-                changed_at=version.changed_at,
-                reason=version.reason,
-                trust=version.trust,
-                origin=version.origin,
-                changed=changed_fields(earlier, version.content),
-                profile=version.content,
+            PastVersion.model_validate(
+                {**asdict(version), "changed": changed_fields(earlier, version.content), "profile": version.content}
             )
             for version, earlier in zip(found, before, strict=False)
         ][:limit]
@@ -197,7 +187,7 @@ class ProfileTools:
             )
             return _to_result(held, profiles.write_profile(connection, owner, held, content, untrusted, why))
 
-        return await (await self._memory.get()).database.write(roll_back)
+        return await self._write(roll_back)
 
 
 def _summarize_change(before: JsonObject, after: JsonObject) -> str:

@@ -17,21 +17,19 @@ from annabelle.servers.memory.arguments import (
     Notes,
     RowId,
     drop_missing,
-    load_zone,
     lowest_trust,
     refuse_secrets,
     resolve_origin,
     resolve_owner,
     start_of,
 )
-from annabelle.servers.memory.lazy_memory import LazyMemory
+from annabelle.servers.memory.lazy_memory import MemoryTools
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from annabelle.store.memory import projects
 else:
-    projects = deferred_module("annabelle.store.memory.projects")
     projects = deferred_module("annabelle.store.memory.projects")
 
 
@@ -90,10 +88,7 @@ class ProjectList(Result):
         return "\n".join([*lines, *(["There are more: narrow it down, or raise limit."] if self.more else [])])
 
 
-class ProjectTools:
-    def __init__(self, lazy_memory: LazyMemory) -> None:
-        self._memory = lazy_memory
-
+class ProjectTools(MemoryTools):
     @tool(read_only=False, destructive=False, idempotent=False, open_world=False)
     async def create_project(
         self,
@@ -116,7 +111,7 @@ class ProjectTools:
         )
         refuse_secrets("project", values)
         row = {**values, "trust": trust, "origin": origin}
-        made = await (await self._memory.get()).database.write(lambda c: projects.create_project(c, owner, row))
+        made = await self._write(lambda c: projects.create_project(c, owner, row))
         return ProjectSaved(project=ProjectShown.model_validate(made), outcome="created", trust=made.trust)
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
@@ -132,9 +127,8 @@ class ProjectTools:
     ) -> ProjectList:
         """Find projects of the user's, by how they stand, whom they are for or who is in them."""
         owner = resolve_owner(current_call(), agent_id)
-        memory = await self._memory.get()
         wanted = projects.ProjectFilter(status, type, company or None, contact_id, priority)
-        found = await memory.database.read(lambda c: projects.list_projects(c, owner, wanted, limit + 1))
+        found = await self._read(lambda c: projects.list_projects(c, owner, wanted, limit + 1))
         rows = [ProjectShown.model_validate(project) for project in found[:limit]]
         return ProjectList(projects=rows, more=len(found) > limit, trust=lowest_trust(*(row.trust for row in rows)))
 
@@ -174,7 +168,7 @@ class ProjectTools:
             label = {"trust": lowest_trust(old.trust, trust), "origin": {**origin, "before": before}}
             return projects.change_project(connection, owner, project_id, {**values, **label})
 
-        changed = await (await self._memory.get()).database.write(change_project)
+        changed = await self._write(change_project)
         return ProjectSaved(project=ProjectShown.model_validate(changed), outcome="updated", trust=changed.trust)
 
 
@@ -230,10 +224,7 @@ class ProjectSourceList(Result):
         return "\n".join([*lines, *(["There are more: narrow it down, or raise limit."] if self.more else [])])
 
 
-class ProjectSourceTools:
-    def __init__(self, lazy_memory: LazyMemory) -> None:
-        self._memory = lazy_memory
-
+class ProjectSourceTools(MemoryTools):
     @tool(read_only=False, destructive=False, idempotent=True, open_world=False)
     async def link_project_source(
         self,
@@ -260,7 +251,7 @@ class ProjectSourceTools:
                 source=ProjectSourceShown.model_validate(source), outcome=outcome, trust=source.trust
             )
 
-        return await (await self._memory.get()).database.write(link_source)
+        return await self._write(link_source)
 
     @tool(read_only=False, destructive=True, idempotent=True, open_world=False)
     async def unlink_project_source(
@@ -268,8 +259,7 @@ class ProjectSourceTools:
     ) -> ProjectSourceSaved:
         """Remove the note that a project lives at an MCP server. Nothing changes over there."""
         owner = resolve_owner(current_call(), agent_id)
-        memory = await self._memory.get()
-        gone = await memory.database.write(lambda c: projects.unlink_source(c, owner, project_id, mcp_name))
+        gone = await self._write(lambda c: projects.unlink_source(c, owner, project_id, mcp_name))
         return ProjectSourceSaved(source=ProjectSourceShown.model_validate(gone), outcome="unlinked", trust=gone.trust)
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
@@ -282,8 +272,7 @@ class ProjectSourceTools:
     ) -> ProjectSourceList:
         """List where projects live and how the last look at each went."""
         owner = resolve_owner(current_call(), agent_id)
-        memory = await self._memory.get()
-        found = await memory.database.read(lambda c: projects.list_sources(c, owner, project_id, mcp_name, limit + 1))
+        found = await self._read(lambda c: projects.list_sources(c, owner, project_id, mcp_name, limit + 1))
         rows = [ProjectSourceShown.model_validate(source) for source in found[:limit]]
         return ProjectSourceList(
             sources=rows, more=len(found) > limit, trust=lowest_trust(*(source.trust for source in found[:limit]))
@@ -301,10 +290,6 @@ class ProjectSourceTools:
     ) -> ProjectSourceSaved:
         """Note how a look at a project source went."""
         owner = resolve_owner(current_call(), agent_id)
-        zone = load_zone(self._memory.config.timezone)
-        at = now() if last_checked_at is None else start_of(last_checked_at, zone, "last_checked_at")
-        memory = await self._memory.get()
-        seen = await memory.database.write(
-            lambda c: projects.mark_source_checked(c, owner, project_source_id, last_status, at)
-        )
+        at = now() if last_checked_at is None else start_of(last_checked_at, self._zone(), "last_checked_at")
+        seen = await self._write(lambda c: projects.mark_source_checked(c, owner, project_source_id, last_status, at))
         return ProjectSourceSaved(source=ProjectSourceShown.model_validate(seen), outcome="checked", trust=seen.trust)

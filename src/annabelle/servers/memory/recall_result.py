@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from annabelle.core.tools import JsonObject
 from annabelle.core.trust import FactCategory, Trust
 from annabelle.servers.kit import deferred_module
 from annabelle.servers.memory.arguments import lowest_trust, shorten
+from annabelle.servers.memory.fact_fields import tools_of_origin
+from annabelle.servers.memory.search.hits import MemoryHit, ScoreParts, SearchHits
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from annabelle.servers.memory.search.ranking import MemoryHit, SearchHits
     from annabelle.store.memory import conversations, facts
     from annabelle.store.memory.owner import Owner
 else:
@@ -26,22 +28,6 @@ else:
 
 SHOWN_CHARACTERS = 2_000
 NEIGHBOUR_CHARACTERS = 300
-
-Tier = Literal["hybrid", "text", "substring"]
-
-
-class ScoreParts(BaseModel):
-    """What a score is made of; what is 0 is left out of the answer's text."""
-
-    model_config = ConfigDict(frozen=True)
-
-    vector: float = Field(0.0, description="Closeness in meaning")
-    text: float = Field(0.0, description="Words in common, beside the row that has most")
-    context: float = Field(0.0, description="What the turns before and after add")
-    speaker: float = Field(0.0, description="1 when the query names who said it")
-    date: float = Field(0.0, description="1 when it was said at a time the query names")
-    recency: float = 0.0
-    confidence: float = 0.0
 
 
 class NeighbourTurn(BaseModel):
@@ -119,23 +105,10 @@ def load_facts(connection: Connection, owner: Owner, found: SearchHits) -> list[
         fact = rows.get(hit.row_id)
         if fact is None or not fact.current:
             continue
-        read_from, tools = fact.origin.get("conversation_id"), fact.origin.get("tools")
-        shown.append(
-            RecalledFact(
-                id=fact.id,
-                fact=fact.fact,
-                category=fact.category,
-                confidence=fact.confidence,
-                source=fact.source,
-                trust=fact.trust,
-                created_at=fact.created_at,
-                updated_at=fact.updated_at,
-                conversation_id=read_from if isinstance(read_from, int) else None,
-                tools=[str(tool) for tool in cast("list[object]", tools)] if isinstance(tools, list) else [],
-                score=hit.score,
-                parts=_to_score_parts(hit),
-            )
-        )
+        read_from = fact.origin.get("conversation_id")
+        values = {**asdict(fact), "score": hit.score, "parts": hit.parts, "tools": tools_of_origin(fact.origin)}
+        values["conversation_id"] = read_from if isinstance(read_from, int) else None
+        shown.append(RecalledFact.model_validate(values))
     return shown
 
 
@@ -166,33 +139,17 @@ def _load_rows(connection: Connection, owner: Owner, found: SearchHits) -> dict[
 
 
 def _to_turn(rows: Mapping[int, conversations.StoredTurn], hit: MemoryHit) -> RecalledTurn:
-    turn, before, after = rows[hit.row_id], rows.get(hit.before), rows.get(hit.after)
-    return RecalledTurn(
-        id=turn.id,
-        session_id=turn.session_id,
-        speaker=turn.speaker,
-        said_at=turn.said_at,
-        user_message=shorten(turn.user_message, SHOWN_CHARACTERS),
-        agent_response=shorten(turn.agent_response, SHOWN_CHARACTERS),
-        tags=list(turn.tags),
-        tools=list(turn.tools),
-        trust=turn.trust,
-        score=hit.score,
-        parts=_to_score_parts(hit),
-        before=None if before is None else _to_neighbour(before),
-        after=None if after is None else _to_neighbour(after),
-    )
+    before, after = rows.get(hit.before), rows.get(hit.after)
+    values = {
+        **_shorten_messages(rows[hit.row_id], SHOWN_CHARACTERS),
+        "score": hit.score,
+        "parts": hit.parts,
+        "before": None if before is None else _shorten_messages(before, NEIGHBOUR_CHARACTERS),
+        "after": None if after is None else _shorten_messages(after, NEIGHBOUR_CHARACTERS),
+    }
+    return RecalledTurn.model_validate(values)
 
 
-def _to_neighbour(turn: conversations.StoredTurn) -> NeighbourTurn:
-    return NeighbourTurn(
-        id=turn.id,
-        speaker=turn.speaker,
-        user_message=shorten(turn.user_message, NEIGHBOUR_CHARACTERS),
-        agent_response=shorten(turn.agent_response, NEIGHBOUR_CHARACTERS),
-        trust=turn.trust,
-    )
-
-
-def _to_score_parts(hit: MemoryHit) -> ScoreParts:
-    return ScoreParts.model_validate(asdict(hit.parts))
+def _shorten_messages(turn: conversations.StoredTurn, most: int) -> JsonObject:
+    messages = {"user_message": shorten(turn.user_message, most)}
+    return {**asdict(turn), **messages, "agent_response": shorten(turn.agent_response, most)}

@@ -24,59 +24,41 @@ _MAX_VALUE_WORDS = 8
 _WORDS_AFTER = 3
 
 
-class _Table(BaseModel):
+class _RelationWords(BaseModel):
+    """One way to state a relation. `{thing}` and `{value}` in its name are taken from the sentence."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-
-class _SubjectWords(_Table):
-    user: frozenset[str]
-    unclear: frozenset[str]
-    own: re.Pattern[str]
-    owners: frozenset[str]
-    article: str
-
-
-class _ValueWords(_Table):
-    article: re.Pattern[str]
-    same: dict[str, str]
-
-
-class _VerbWords(_Table):
-    ending: re.Pattern[str]
-    same: dict[str, str]
-
-
-class _SentenceWords(_Table):
-    full_forms: list[tuple[re.Pattern[str], str]]
-    several: re.Pattern[str]
-    too_rich: list[str]
-    changed: list[str]
-    adverbs: list[str]
-    since: re.Pattern[str]
-    any_more: re.Pattern[str]
-    denied: list[tuple[re.Pattern[str], str]]
-
-
-class _TypedValueWords(_Table):
-    state: list[str]
-    values: list[str]
-
-
-class _RelationWords(_Table):
     name: str
     pattern: str
     denies: bool = False
     decides: bool = True
 
 
-class _StatementWords(_Table):
+class _StatementWords(BaseModel):
     """The file of one language."""
 
-    subject: _SubjectWords
-    value: _ValueWords
-    verb: _VerbWords
-    sentence: _SentenceWords
-    typed_value: _TypedValueWords
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    user_subjects: frozenset[str]
+    unclear_subjects: frozenset[str]
+    own_subject: re.Pattern[str]
+    owners: frozenset[str]
+    subject_article: str
+    value_article: re.Pattern[str]
+    verb_ending: re.Pattern[str]
+    full_forms: list[tuple[re.Pattern[str], str]]
+    several: str
+    too_rich: list[str]
+    changed: list[str]
+    adverbs: list[str]
+    since: re.Pattern[str]
+    any_more: re.Pattern[str]
+    denied: list[tuple[re.Pattern[str], str]]
+    state_verbs: list[str]
+    typed_values: list[str]
+    same_values: dict[str, str]
+    same_verbs: dict[str, str]
     parts: dict[str, str]
     relation: list[_RelationWords]
 
@@ -89,74 +71,18 @@ def _any_of(words: Iterable[str]) -> str:
     return rf"\b(?:{'|'.join(words)})\b"
 
 
-_TOO_RICH = re.compile(rf"{_WORDS.sentence.several.pattern}|{_any_of(_WORDS.sentence.too_rich)}")
-_CHANGED = re.compile(_any_of(_WORDS.sentence.changed))
-_ADVERBS = re.compile(rf"{_any_of(_WORDS.sentence.adverbs)},?")
-_STATE = re.compile(_any_of(_WORDS.typed_value.state))
-_TYPED = re.compile("|".join(_WORDS.typed_value.values))
-
-
-@dataclass(frozen=True, slots=True)
-class RelationRead:
-    """A relation as it was read from a sentence."""
-
-    subject: str
-    relation: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
-class RelationForm:
-    """One way to state a relation. `{thing}` and `{value}` in its name are taken from the sentence."""
-
-    relation: str
-    pattern: re.Pattern[str]
-    denies: bool
-    decides: bool
-
-    def read(self, words: str) -> RelationRead | None:
-        match = self.pattern.fullmatch(words)
-        if match is None:
-            return None
-        parts = match.groupdict(default="")
-        subject, value = _read_subject(parts.get("subject", "")), _clean_value(parts.get("value", ""))
-        thing = _clean_value(parts.get("thing", ""))
-        if subject is None or not value or "," in thing or len(value.split()) > _MAX_VALUE_WORDS:
-            return None
-        if "other" in parts:
-            thing = " / ".join(sorted((value, _clean_value(parts["other"]))))
-        if "verb" in parts:
-            stem = _WORDS.verb.ending.sub("", parts["verb"])
-            thing = _WORDS.verb.same.get(stem, stem)
-        thing = _WORDS.value.same.get(thing, thing)
-        return RelationRead(subject, self.relation.format(thing=thing, value=value), value)
-
-
-def _read_subject(written: str) -> str | None:
-    """Whose relation it is: "user" for the speaker, None where only the conversation would tell."""
-    words = written.strip().removeprefix(_WORDS.subject.article)
-    if words in _WORDS.subject.user:
-        return "user"
-    words = _WORDS.subject.own.sub("user ", words)
-    words = words.replace("'s", "").rstrip("'")
-    if not words or len(words.split()) > _MAX_SUBJECT_WORDS or not _WORDS.subject.unclear.isdisjoint(words.split()):
-        return None
-    return "user" if words in _WORDS.subject.owners else words
-
-
-def _clean_value(value: str) -> str:
-    value = _WORDS.value.article.sub("", value.strip(" \"'():")).strip(" \"'.")
-    return " ".join(re.sub(r"[^\w@.+:/ -]", " ", value).split())
-
-
-def _relation_form(words: _RelationWords) -> RelationForm:
-    pattern = words.pattern
+def _fill_parts(pattern: str) -> re.Pattern[str]:
     while (filled := re.sub(r"\{([A-Z]+)\}", lambda part: _WORDS.parts[part[1]], pattern)) != pattern:
         pattern = filled
-    return RelationForm(words.name, re.compile(pattern), words.denies, words.decides)
+    return re.compile(pattern)
 
 
-_FORMS = tuple(map(_relation_form, _WORDS.relation))
+_TOO_RICH = re.compile(rf"{_WORDS.several}|{_any_of(_WORDS.too_rich)}")
+_CHANGED = re.compile(_any_of(_WORDS.changed))
+_ADVERBS = re.compile(rf"{_any_of(_WORDS.adverbs)},?")
+_STATE = re.compile(_any_of(_WORDS.state_verbs))
+_TYPED = re.compile("|".join(_WORDS.typed_values))
+_RELATIONS = tuple((words, _fill_parts(words.pattern)) for words in _WORDS.relation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,41 +99,18 @@ def simplify_sentence(text: str) -> PlainSentence | None:
     if len(text) > MAX_SENTENCE_CHARACTERS:
         return None
     words = fold_with_positions(text).text.lower().strip().rstrip(".! ")
-    for short, full in _WORDS.sentence.full_forms:
+    for short, full in _WORDS.full_forms:
         words = short.sub(full, words)
     if _TOO_RICH.search(words):
         return None
     changed = _CHANGED.search(words) is not None
-    words = _WORDS.sentence.since.sub("", _ADVERBS.sub("", words))
+    words = _WORDS.since.sub("", _ADVERBS.sub("", words))
     denied = False
-    for denial, rest in _WORDS.sentence.denied:
+    for denial, rest in _WORDS.denied:
         words, count = denial.subn(rest, words)
         denied = denied or count > 0
-    words = " ".join(_WORDS.sentence.any_more.sub("", words).split()).rstrip(",")
+    words = " ".join(_WORDS.any_more.sub("", words).split()).rstrip(",")
     return PlainSentence(words, denied, changed or denied)
-
-
-@dataclass(frozen=True, slots=True)
-class TypedValue:
-    """A value, and the sentence without it."""
-
-    rest: str
-    value: str
-
-
-def find_typed_value(words: str) -> TypedValue | None:
-    """The number or day at the end of a sentence, after a verb of state."""
-    state = _STATE.search(words)
-    found = [match for match in _TYPED.finditer(words) if state is not None and match.start() >= state.end()]
-    if not found:
-        return None
-    # "on 3 May at 9:30" is one value as well: everything typed after the verb changes together.
-    first, last = found[0], found[-1]
-    rest = words[last.end() :]
-    if len(rest.split()) > _WORDS_AFTER or len(words[: first.start()].split()) < 2:
-        return None
-    shape = _TYPED.sub("#", words[first.start() : last.end()])
-    return TypedValue(f"{words[: first.start()]}{shape}{rest}".strip(), words[first.start() : last.end()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,17 +141,56 @@ def read_statement(text: str) -> Statement | None:
     sentence = simplify_sentence(text)
     if sentence is None:
         return None
-    for form in _FORMS:
-        if stated := _match_form(sentence, form):
+    for words, pattern in _RELATIONS:
+        if (match := pattern.fullmatch(sentence.words)) and (stated := _read_relation(words, match, sentence)):
             return stated
-    if sentence.denied or not (found := find_typed_value(sentence.words)):
-        return None
-    return Statement(f"…|{found.rest}", found.value)
+    return None if sentence.denied else _read_typed_value(sentence.words)
 
 
-def _match_form(sentence: PlainSentence, form: RelationForm) -> Statement | None:
-    read = form.read(sentence.words)
-    if read is None:
+def _read_relation(words: _RelationWords, match: re.Match[str], sentence: PlainSentence) -> Statement | None:
+    parts = match.groupdict(default="")
+    subject, value = _read_subject(parts.get("subject", "")), _clean_value(parts.get("value", ""))
+    thing = _clean_value(parts.get("thing", ""))
+    if subject is None or not value or "," in thing or len(value.split()) > _MAX_VALUE_WORDS:
         return None
-    denied = sentence.denied != form.denies
-    return Statement(f"{read.subject}|{read.relation}", read.value, denied, form.decides or sentence.changed)
+    if "other" in parts:
+        thing = " / ".join(sorted((value, _clean_value(parts["other"]))))
+    if "verb" in parts:
+        stem = _WORDS.verb_ending.sub("", parts["verb"])
+        thing = _WORDS.same_verbs.get(stem, stem)
+    relation = words.name.format(thing=_WORDS.same_values.get(thing, thing), value=value)
+    denied = sentence.denied != words.denies
+    return Statement(f"{subject}|{relation}", value, denied, words.decides or sentence.changed)
+
+
+def _read_subject(written: str) -> str | None:
+    """Whose relation it is: "user" for the speaker, None where only the conversation would tell."""
+    words = written.strip().removeprefix(_WORDS.subject_article)
+    if words in _WORDS.user_subjects:
+        return "user"
+    words = _WORDS.own_subject.sub("user ", words)
+    words = words.replace("'s", "").rstrip("'")
+    if not words or len(words.split()) > _MAX_SUBJECT_WORDS or not _WORDS.unclear_subjects.isdisjoint(words.split()):
+        return None
+    return "user" if words in _WORDS.owners else words
+
+
+def _clean_value(value: str) -> str:
+    value = _WORDS.value_article.sub("", value.strip(" \"'():")).strip(" \"'.")
+    return " ".join(re.sub(r"[^\w@.+:/ -]", " ", value).split())
+
+
+def _read_typed_value(words: str) -> Statement | None:
+    """The number or day at the end of a sentence, after a verb of state. The rest of the sentence is its key."""
+    state = _STATE.search(words)
+    found = [match for match in _TYPED.finditer(words) if state is not None and match.start() >= state.end()]
+    if not found:
+        return None
+    # "on 3 May at 9:30" is one value as well: everything typed after the verb changes together.
+    first, last = found[0], found[-1]
+    rest = words[last.end() :]
+    if len(rest.split()) > _WORDS_AFTER or len(words[: first.start()].split()) < 2:
+        return None
+    value = words[first.start() : last.end()]
+    key = f"{words[: first.start()]}{_TYPED.sub('#', value)}{rest}".strip()
+    return Statement(f"…|{key}", value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -10,15 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from annabelle.core.contract import KnownFact, TidyAction
 from annabelle.core.trust import FactCategory, Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
-from annabelle.servers.memory.arguments import Label, RowId, lowest_trust, resolve_owner
-from annabelle.servers.memory.fact_fields import Agent
-from annabelle.servers.memory.lazy_memory import LazyMemory
+from annabelle.servers.memory.arguments import Agent, Label, RowId, lowest_trust, resolve_owner
+from annabelle.servers.memory.lazy_memory import MemoryTools
 
 if TYPE_CHECKING:
     from annabelle.servers.memory import tidy_changes
     from annabelle.store.memory import fact_history
 else:
-    tidy_changes = deferred_module("annabelle.servers.memory.tidy_changes")
     tidy_changes = deferred_module("annabelle.servers.memory.tidy_changes")
     fact_history = deferred_module("annabelle.store.memory.fact_history")
 
@@ -98,10 +97,7 @@ class UndoResult(Result):
         )
 
 
-class TidyTools:
-    def __init__(self, lazy_memory: LazyMemory) -> None:
-        self._memory = lazy_memory
-
+class TidyTools(MemoryTools):
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False, audience="hub")
     async def tidy_plan(
         self,
@@ -176,18 +172,9 @@ class TidyTools:
     ) -> TidyChangeList:
         """List the changes made by tidying, the newest first."""
         owner = resolve_owner(current_call(), agent_id)
-        memory = await self._memory.get()
-        found = await memory.database.read(lambda c: fact_history.list_changes(c, owner, limit))
-        return TidyChangeList(
-            changes=[
-                TidyChangeShown(
-                    id=change.id,
-                    summary=change.summary,
-                    made_at=change.made_at,
-                    undone_at=change.undone_at,
-                    retired_ids=change.retired,
-                    made_ids=change.made,
-                )
-                for change in found
-            ]
-        )
+        found = await self._read(lambda c: fact_history.list_changes(c, owner, limit))
+        changes = [
+            TidyChangeShown.model_validate({**asdict(one), "retired_ids": one.retired, "made_ids": one.made})
+            for one in found
+        ]
+        return TidyChangeList(changes=changes)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,7 @@ from annabelle.core.errors import Conflict, InvalidArguments, NotFound
 from annabelle.core.failpoints import failpoint
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import FactCategory, Trust
+from annabelle.language.lexicon import load_lexicon
 from annabelle.servers.memory.arguments import lowest_trust, one_line
 from annabelle.servers.memory.config import TIDYING_FAILPOINTS
 from annabelle.servers.memory.fact_fields import check_fact_text, tools_of_origin
@@ -24,6 +25,7 @@ from annabelle.store.memory import fact_history, facts, vectors
 from annabelle.store.memory.fact_history import FactChange, FactChangePart
 from annabelle.store.memory.facts import Fact, FactVector, NewFact, RetirementReason
 from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.query_parts import load_row
 from annabelle.store.memory.tables import facts as table
 
 if TYPE_CHECKING:
@@ -68,24 +70,15 @@ async def apply_tidy(
 ) -> FactChange:
     """Apply a whole plan or nothing of it."""
     steps = check_actions(actions)
-    texts = [step.text for step in steps if step.text is not None]
-    made = await memory.embed_or_none(texts) if texts else None
-    if made is not None:
-        model, rows = str(memory.embedder.model), iter(made)
-        steps = [
-            step
-            if step.text is None
-            else TidyStep(step.action, step.text, FactVector(model, made.shape[1], next(rows).tobytes()))
-            for step in steps
-        ]
-    vectors = {} if made is None else dict(zip((n for n, step in enumerate(steps) if step.text), made, strict=True))
+    new = [number for number, step in enumerate(steps) if step.text is not None]
+    embedded = dict(zip(new, await memory.embed_facts([steps[number].text or "" for number in new]), strict=True))
+    steps = [replace(step, vector=embedded.get(number)) for number, step in enumerate(steps)]
 
     async def apply_and_index() -> FactChange:
         change = await memory.database.write(lambda c: _apply_in_transaction(c, owner, steps, summary, planned_by))
         memory.search.drop("fact", owner, change.retired)
-        for number, done in enumerate(change.done):
-            if done.made is not None and number in vectors:
-                memory.search.set_vectors("fact", owner, done.made, vectors[number])
+        made = {done.made: step.vector for done, step in zip(change.done, steps, strict=True) if done.made is not None}
+        memory.index_vectors(owner, made)
         return change
 
     return await memory.uncancellable.run(apply_and_index())
@@ -160,18 +153,12 @@ async def undo_tidy(memory: OpenMemory, owner: Owner, change_id: int | None) -> 
     """Restore what a change retired and retire what it made. Refused if either was changed since."""
     change = await memory.database.read(lambda c: _find_change(c, owner, change_id))
     retired = await memory.database.read(lambda c: facts.get_facts(c, owner, change.retired))
-    texts = {number: fact.fact for number, fact in retired.items()}
-    made = await memory.embed_or_none(list(texts.values())) if texts else None
-    vectors = dict(zip(texts, made, strict=True)) if made is not None else {}
-    model = str(memory.embedder.model)
-    embedded = {number: FactVector(model, len(vector), vector.tobytes()) for number, vector in vectors.items()}
+    embedded = dict(zip(retired, await memory.embed_facts([fact.fact for fact in retired.values()]), strict=True))
 
     async def undo_and_index() -> FactChange:
         undone, back = await memory.database.write(lambda c: _undo_in_transaction(c, owner, change.id, embedded))
         memory.search.drop("fact", owner, undone.made)
-        for number in back:
-            if number in vectors:
-                memory.search.set_vectors("fact", owner, number, vectors[number])
+        memory.index_vectors(owner, {number: embedded.get(number) for number in back})
         return undone
 
     return await memory.uncancellable.run(undo_and_index())
@@ -192,21 +179,18 @@ def _find_change(connection: Connection, owner: Owner, change_id: int | None) ->
 
 
 def _undo_in_transaction(
-    connection: Connection, owner: Owner, change_id: int, embedded: dict[int, FactVector]
+    connection: Connection, owner: Owner, change_id: int, embedded: Mapping[int, FactVector | None]
 ) -> tuple[FactChange, list[int]]:
     facts.lock_facts(connection, owner)
     change = _find_change(connection, owner, change_id)
     known = facts.get_facts(connection, owner, [*change.retired, *change.made])  # forgotten facts are missing
-    for number in change.made:
-        if number in known and not known[number].current:
-            raise Conflict(
-                _changed_since_text(change, number, "made"), hint="Restore single facts with restore_fact instead."
-            )
-    for number in change.retired:
-        if number in known and known[number].current:
-            raise Conflict(
-                _changed_since_text(change, number, "retired"), hint="Restore the others with restore_fact instead."
-            )
+    for what, numbers, others in (("made", change.made, "single facts"), ("retired", change.retired, "the others")):
+        for number in numbers:
+            if number in known and known[number].current == (what == "retired"):
+                raise Conflict(
+                    f"Fact {number}, which change {change.id} {what}, was changed since. Nothing was undone.",
+                    hint=f"Restore {others} with restore_fact instead.",
+                )
     facts.retire_facts(connection, owner, change.made, "deleted", origin={"kind": "undo", "change_id": change.id})
     for number in change.retired:
         twin = facts.find_same_fact(connection, owner, known[number].fact) if number in known else None
@@ -220,17 +204,14 @@ def _undo_in_transaction(
     return change, [fact.id for fact in back]
 
 
-def _changed_since_text(change: FactChange, number: int, what: str) -> str:
-    return f"Fact {number}, which change {change.id} {what}, was changed since. Nothing was undone."
-
-
 SAME_WORDS = 0.8
 SAME_MEANING = 0.92
 FEWEST_WORDS = 2
 """Facts of one keyword, such as "likes tea" and "hates tea", are too short to compare by words."""
 
 _NUMBERS = re.compile(r"\d+")
-_NO = re.compile(r"(?i)\b(?:not?|never|none|without|n't|kein\w*|nicht|nie|ne|pas|sin|nunca)\b|n't\b")
+_WORDS = load_lexicon("recall")
+_NO = re.compile(rf"(?i)\b{_WORDS.alternation('negation')}\b|{_WORDS.alternation('negation_ending')}\b")
 
 Cosine = Callable[[int, int], float]
 
@@ -349,11 +330,9 @@ async def plan_tidy(memory: OpenMemory, owner: Owner, categories: Sequence[FactC
 
 def _load_oldest(connection: Connection, owner: Owner, category: FactCategory, most: int) -> list[Fact]:
     query = (
-        select(table.c.id)
+        select(table)
         .where(owner.row_filter(table), table.c.category == category, table.c.retired_at.is_(None))
         .order_by(table.c.updated_at, table.c.id)
         .limit(most)
     )
-    ids = list(connection.execute(query).scalars())
-    found = facts.get_facts(connection, owner, ids)
-    return [found[number] for number in ids]
+    return [load_row(Fact, row) for row in connection.execute(query).mappings()]

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from annabelle.core.errors import InvalidArguments
 from annabelle.core.trust import Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
-from annabelle.servers.memory.arguments import Label, load_zone, lowest_trust, read_date_range, resolve_owner, shorten
-from annabelle.servers.memory.lazy_memory import LazyMemory
+from annabelle.servers.memory.arguments import Agent, Label, lowest_trust, read_date_range, resolve_owner, shorten
+from annabelle.servers.memory.lazy_memory import MemoryTools
 
 if TYPE_CHECKING:
     from annabelle.store.memory import overview
@@ -72,10 +72,7 @@ class TimelineResult(Result):
         return "\n".join([*lines, *more, *([self.note] if self.note else [])])
 
 
-class TimelineTools:
-    def __init__(self, lazy_memory: LazyMemory) -> None:
-        self._memory = lazy_memory
-
+class TimelineTools(MemoryTools):
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def query_timeline(
         self,
@@ -85,9 +82,7 @@ class TimelineTools:
         date_to: Annotated[
             str | None, Field(max_length=40, description="Up to and including this day or time; by default until now")
         ] = None,
-        agent_id: Annotated[
-            str | None, Field(description="The agent whose memory is meant; leave it out for your own")
-        ] = None,
+        agent_id: Agent = None,
         categories: Annotated[
             list[Category] | None, Field(description="Only these; by default all", max_length=6)
         ] = None,
@@ -100,15 +95,14 @@ class TimelineTools:
         """Tell what happened in a time, oldest first: what was learnt and corrected, what was talked about, which
         contacts, projects and parts of the profile changed. For questions like "what did I do last week?"."""
         owner = resolve_owner(current_call(), agent_id)
-        zone = load_zone(self._memory.config.timezone)
+        zone = self._zone()
         since, until = read_date_range(date_from, date_to, zone)
         assert since is not None
         after = None if cursor is None else _parse_cursor(cursor)
-        memory = await self._memory.get()
         asked = set(categories or overview.TIMELINE_CATEGORIES)
         wanted: list[overview.TimelineCategory] = [one for one in overview.TIMELINE_CATEGORIES if one in asked]
         part = overview.TimelineQuery(since, until, wanted, query or None)
-        found = await memory.database.read(lambda c: overview.read_timeline(c, owner, part, limit + 1, after))
+        found = await self._read(lambda c: overview.read_timeline(c, owner, part, limit + 1, after))
         events = [_to_event(event, zone) for event in found[:limit]]
         return TimelineResult(
             events=events,

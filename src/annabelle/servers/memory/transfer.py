@@ -7,32 +7,30 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.errors import CallerMistake, NotAllowed
 from annabelle.core.failpoints import failpoint
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Trust
 from annabelle.servers.kit import Call, Result, StopSign, current_call, deferred_module, in_thread, tool
-from annabelle.servers.memory.arguments import load_zone, resolve_origin, resolve_owner
+from annabelle.servers.memory.arguments import Agent, resolve_origin, resolve_owner
 from annabelle.servers.memory.config import FAILPOINTS
 from annabelle.servers.memory.files.locations import ImportLocation, export_folder, find_locations, read_files
 from annabelle.servers.memory.files.reader import FOLDER, ImportContent, read_import
 from annabelle.servers.memory.files.rows import dump_row, load_row
-from annabelle.servers.memory.import_result import ImportResult, RemovedLine
-from annabelle.servers.memory.lazy_memory import LazyMemory
+from annabelle.servers.memory.importer.import_context import ImportSource, ImportTally
+from annabelle.servers.memory.lazy_memory import LazyMemory, MemoryTools
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from annabelle.servers.memory.files import writer
-    from annabelle.servers.memory.importer import import_context, records
+    from annabelle.servers.memory.importer import records
     from annabelle.servers.memory.open_memory import OpenMemory
     from annabelle.store.memory import transfer
-    from annabelle.store.memory.owner import Owner
 else:
     records = deferred_module("annabelle.servers.memory.importer.records")
-    import_context = deferred_module("annabelle.servers.memory.importer.import_context")
     transfer = deferred_module("annabelle.store.memory.transfer")
     writer = deferred_module("annabelle.servers.memory.files.writer")
 
@@ -46,11 +44,63 @@ class _DryRunDone(Exception):
     """Rolls back a dry run."""
 
 
-class ImportTools:
+class RemovedLine(BaseModel):
+    """A fact whose line is gone from the page."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: int
+    fact: str
+
+
+class ImportResult(Result):
+    """How far an import is, and what became of each kind of row."""
+
+    files: list[str]
+    total: int = Field(description="Rows in the file that can be imported")
+    staged: int = Field(description="Rows put aside so far; nothing of them is visible before all are")
+    finished: bool = Field(description="Whether all of it is in")
+    dry_run: bool = False
+    outcome: dict[str, dict[str, int]] = Field(description="By kind: how many were added, changed, known, …")
+    removed: list[RemovedLine] = Field(description="The first facts whose lines are gone from the page")
+    left_out: dict[str, int] = Field(description="Rows that look like they hold a secret, by its kind")
+    notes: list[str] = Field(default_factory=list[str])
+    trust: Trust
+
+    def to_text(self) -> str:
+        return " ".join(filter(None, [self._state(), self._outcome(), self._removed(), self._left_out(), *self.notes]))
+
+    def _state(self) -> str:
+        if self.dry_run:
+            return "Nothing was changed yet; an import would do this."
+        if not self.finished:
+            return f"{self.staged} of {self.total} rows are put aside; call it again to go on."
+        return f"Imported {', '.join(self.files)}."
+
+    def _outcome(self) -> str:
+        parts = [
+            f"{kind}: {', '.join(f'{count} {name}' for name, count in counts.items() if count)}"
+            for kind, counts in self.outcome.items()
+            if any(counts.values())
+        ]
+        nothing = "There was nothing in it." if self.finished or self.dry_run else ""
+        return f"{'; '.join(parts)}." if parts else nothing
+
+    def _removed(self) -> str:
+        gone = self.outcome.get("facts", {}).get("removed from the page", 0)
+        shown = ", ".join(f"{one.id} ({one.fact[:60]})" for one in self.removed[:5])
+        return f"Lines are gone for facts {shown}{', …' if gone > 5 else ''}; prune retires them." if gone else ""
+
+    def _left_out(self) -> str:
+        kinds = ", ".join(f"{count} with a {kind}" for kind, count in self.left_out.items())
+        return f"Left out because they look like secrets: {kinds}." if kinds else ""
+
+
+class ImportTools(MemoryTools):
     """import_memory."""
 
     def __init__(self, lazy_memory: LazyMemory) -> None:
-        self._memory = lazy_memory
+        super().__init__(lazy_memory)
         self._one_at_a_time = asyncio.Lock()
         self._last: ImportContent | None = None
 
@@ -65,9 +115,7 @@ class ImportTools:
                 'facts.md, lines of {"fact": …, "category": …} in a .jsonl, or a folder of pages',
             ),
         ],
-        agent_id: Annotated[
-            str | None, Field(description="The agent whose memory is meant; leave it out for your own")
-        ] = None,
+        agent_id: Agent = None,
         dry_run: Annotated[bool, Field(description="Only say what would happen")] = False,
         prune: Annotated[
             bool, Field(description="Also retire facts whose lines were removed from an exported facts.md")
@@ -85,23 +133,22 @@ class ImportTools:
         by_agent = call.caller not in ("cli", "api", "hub")
         places = find_locations(self._memory.config, owner, file_path, any_agent=not by_agent)
         async with self._one_at_a_time:
-            place, trust, reading = await self._read(places, said, by_agent, prune)
+            place, trust, reading = await self._read_content(places, said, by_agent, prune)
             if prune and trust == "untrusted":
                 raise NotAllowed(
                     "Facts are not retired by a file that others may have written.",
                     hint="Leave prune out.",
                     field="prune",
                 )
-            work = _ImportJob(
-                await self._memory.get(), owner, place.shown if place.names else _EXPORT, trust, origin, prune
-            )
+            source = ImportSource(owner, place.shown if place.names else _EXPORT, trust, origin, prune)
+            work = _ImportJob(await self._memory.get(), source)
             if dry_run:
                 return _to_result(reading, await work.dry_run(reading), staged=len(reading.rows), dry_run=True)
             answer = await self._import_rows(work, reading, call, batch_size)
             self._last = None if answer.finished else reading
             return answer
 
-    async def _read(
+    async def _read_content(
         self, places: list[ImportLocation], said: Trust, by_agent: bool, prune: bool
     ) -> tuple[ImportLocation, Trust, ImportContent]:
         """The file, read and checked. What lies in the workspace may have been put there by anything an agent read."""
@@ -126,7 +173,7 @@ class ImportTools:
             failpoint(_BETWEEN)
             await call.progress(staged, total, f"{staged} of {total} rows read")
         if staged < total:
-            return _to_result(reading, import_context.ImportTally(), staged=staged, finished=False)
+            return _to_result(reading, ImportTally(), staged=staged, finished=False)
         done = await work.finish(begun.id, reading)
         await call.progress(total, total, "imported")
         return _to_result(reading, done, staged=total)
@@ -137,25 +184,14 @@ class _ImportJob:
     """One import into one memory."""
 
     memory: OpenMemory
-    owner: Owner
-    name: str
-    trust: Trust
-    origin: JsonObject
-    prune: bool
+    source: ImportSource
 
-    def _new_context(self, connection: Connection) -> import_context.ImportContext:
-        return import_context.ImportContext(
-            connection, self.owner, self.name, self.trust, self.origin, self.prune, import_context.ImportTally()
-        )
-
-    async def dry_run(self, reading: ImportContent) -> import_context.ImportTally:
+    async def dry_run(self, reading: ImportContent) -> ImportTally:
         """Import everything and roll it back."""
-        done: list[import_context.ImportTally] = []
+        done: list[ImportTally] = []
 
         def import_and_roll_back(connection: Connection) -> None:
-            context = self._new_context(connection)
-            records.import_rows(context, reading.iter_rows(0, len(reading.rows)))
-            done.append(context.tally)
+            done.append(records.import_rows(connection, self.source, reading.iter_rows(0, len(reading.rows))))
             raise _DryRunDone
 
         with contextlib.suppress(_DryRunDone):
@@ -163,10 +199,8 @@ class _ImportJob:
         return done[-1]
 
     async def begin(self, reading: ImportContent) -> transfer.ImportJob:
-        total = len(reading.rows)
-        return await self.memory.database.write(
-            lambda c: transfer.begin_import(c, self.owner, reading.digest, self.name, total)
-        )
+        owner, name, total = self.source.owner, self.source.name, len(reading.rows)
+        return await self.memory.database.write(lambda c: transfer.begin_import(c, owner, reading.digest, name, total))
 
     async def stage(self, import_id: int, reading: ImportContent, start: int, stop: int) -> int:
         """Stage some rows and return how many are staged now."""
@@ -178,25 +212,26 @@ class _ImportJob:
         await self.memory.database.write(lambda c: transfer.stage_rows(c, import_id, start, rows))
         return stop
 
-    async def finish(self, import_id: int, reading: ImportContent) -> import_context.ImportTally:
+    async def finish(self, import_id: int, reading: ImportContent) -> ImportTally:
         """Import all staged rows in one transaction. One bad row refuses all of them."""
 
-        def apply_rows(connection: Connection) -> import_context.ImportTally:
-            context = self._new_context(connection)
-            if not transfer.get_import(connection, self.owner, reading.digest).finished:
-                records.import_rows(context, map(load_row, transfer.read_staged_rows(connection, import_id)))
+        def apply_rows(connection: Connection) -> ImportTally:
+            tally = ImportTally()
+            if not transfer.get_import(connection, self.source.owner, reading.digest).finished:
+                rows = map(load_row, transfer.read_staged_rows(connection, import_id))
+                tally = records.import_rows(connection, self.source, rows)
                 transfer.finish_import(connection, import_id)
             failpoint(_BEFORE_COMMIT)
-            return context.tally
+            return tally
 
-        async def store_import() -> import_context.ImportTally:
+        async def store_import() -> ImportTally:
             try:
                 done = await self.memory.database.write(apply_rows)
             except CallerMistake:  # the file is wrong, so trying again would not help
                 await self.memory.database.write(lambda c: transfer.abandon_import(c, import_id))
                 raise
-            self.memory.search.drop("fact", self.owner, done.retired)
-            if done.get("conversations", "added"):
+            self.memory.search.drop("fact", self.source.owner, done.retired)
+            if "added" in done.counts.get("conversations", ()):
                 await self.memory.search.load()
             self.memory.upkeep.run_now()
             return done
@@ -206,7 +241,7 @@ class _ImportJob:
 
 def _to_result(
     reading: ImportContent,
-    done: import_context.ImportTally,
+    done: ImportTally,
     *,
     staged: int,
     finished: bool = True,
@@ -242,19 +277,17 @@ class ExportResult(Result):
         return f"Exported {counts} to {self.folder}: {shown}."
 
 
-class ExportTools:
+class ExportTools(MemoryTools):
     """export_memory."""
 
     def __init__(self, lazy_memory: LazyMemory) -> None:
-        self._memory = lazy_memory
+        super().__init__(lazy_memory)
         self._one_at_a_time = asyncio.Lock()
 
     @tool(read_only=False, destructive=False, idempotent=True, open_world=False)
     async def export_memory(
         self,
-        agent_id: Annotated[
-            str | None, Field(description="The agent whose memory is meant; leave it out for your own")
-        ] = None,
+        agent_id: Agent = None,
         format: Annotated[
             Literal["markdown", "json"],
             Field(description="markdown makes pages to read and edit, json one file that holds everything"),
@@ -265,7 +298,7 @@ class ExportTools:
         also after they were edited. The files of an earlier export are replaced."""
         owner = resolve_owner(current_call(), agent_id)
         config = self._memory.config
-        folder, zone, sign = export_folder(config, owner), load_zone(config.timezone), StopSign()
+        folder, zone, sign = export_folder(config, owner), self._zone(), StopSign()
 
         def write_export(connection: Connection) -> ExportResult:
             work = writer.MemoryExport(connection, owner, folder, zone, sign)
@@ -276,10 +309,9 @@ class ExportTools:
             files = [str(path.relative_to(folder)) for path in work.files]
             return ExportResult(format=format, folder=str(folder), files=files, counts=work.counts)
 
-        memory = await self._memory.get()
         async with self._one_at_a_time:
             try:
-                return await memory.database.read(write_export)
+                return await self._read(write_export)
             except asyncio.CancelledError:
                 sign.stop()
                 raise

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import cast
 
 from sqlalchemy import Connection, RowMapping, and_, bindparam, select, update
 
@@ -13,11 +12,10 @@ from annabelle.core.messages import now
 from annabelle.core.trust import Trust
 from annabelle.store.memory import text_index
 from annabelle.store.memory.owner import Owner
-from annabelle.store.memory.query_parts import row_parameters, rows_by_id
+from annabelle.store.memory.query_parts import load_row, read_by_id, row_parameters, rows_by_id
 from annabelle.store.memory.tables import conversations
 from annabelle.store.portable_sql import InsertNew
 
-_IDS_AT_ONCE = 500
 _columns = conversations.c
 _insert = InsertNew(conversations, whole_rows=True)
 _owned = (_columns.user_id == bindparam("user_id"), _columns.agent_id == bindparam("agent_id"))
@@ -45,27 +43,15 @@ class NewTurn:
     message_id: str | None = None
 
     def search_text(self) -> str:
-        return _join_text(self.user_message, self.agent_response)
+        """The text it is indexed under, by words and by meaning."""
+        return "\n".join(part for part in (self.user_message, self.agent_response) if part)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredTurn:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTurn(NewTurn):
     id: int
-    session_id: str
-    message_id: str | None
-    speaker: str
-    user_message: str
-    agent_response: str
-    tags: tuple[str, ...]
-    tools: tuple[str, ...]
-    trust: Trust
-    said_at: datetime
     created_at: datetime
     extracted_at: datetime | None
-
-    def search_text(self) -> str:
-        """The text it is indexed under, by words and by meaning."""
-        return _join_text(self.user_message, self.agent_response)
 
     def search_context(self) -> str:
         """Who said it and when, as words that people search for."""
@@ -91,25 +77,12 @@ class ConversationPosition:
 
 def add_turn(connection: Connection, owner: Owner, new: NewTurn) -> tuple[StoredTurn, bool]:
     """Stores and indexes a turn; the flag says whether it was new. A repeated message returns the first row."""
-    values: dict[str, object] = {
-        **owner.columns(),
-        "session_id": new.session_id,
-        "message_id": new.message_id,
-        "speaker": new.speaker,
-        "user_message": new.user_message,
-        "agent_response": new.agent_response,
-        "tags": list(new.tags),
-        "tools": list(new.tools),
-        "trust": new.trust,
-        "said_at": new.said_at,
-        "created_at": now(),
-        "extracted_at": None,
-    }
+    values = {**owner.columns(), **asdict(new), "created_at": now(), "extracted_at": None}
     row = _insert.insert(connection, values)
     if row is None:
         keys = {**owner.columns(), "message_id": new.message_id}
-        return _turn_from_row(connection.execute(_same, keys).mappings().one()), False
-    turn = _turn_from_row(row)
+        return load_turn(connection.execute(_same, keys).mappings().one()), False
+    turn = load_turn(row)
     index_turn(connection, owner, turn)
     return turn, True
 
@@ -121,14 +94,7 @@ def index_turn(connection: Connection, owner: Owner, turn: StoredTurn) -> None:
 
 def get_turns(connection: Connection, owner: Owner, ids: Iterable[int]) -> dict[int, StoredTurn]:
     """Returns turns by id, leaving out those of other owners."""
-    wanted, found = list(ids), dict[int, StoredTurn]()
-    for start in range(0, len(wanted), _IDS_AT_ONCE):
-        ids_now = wanted[start : start + _IDS_AT_ONCE]
-        found |= {
-            row["id"]: _turn_from_row(row)
-            for row in connection.execute(_get, row_parameters(owner, ids_now)).mappings()
-        }
-    return found
+    return {row["id"]: load_turn(row) for row in read_by_id(connection, _get, owner, ids)}
 
 
 def list_unextracted(connection: Connection, owner: Owner, session_id: str | None, limit: int) -> list[StoredTurn]:
@@ -137,7 +103,7 @@ def list_unextracted(connection: Connection, owner: Owner, session_id: str | Non
     if session_id is not None:
         query = query.where(_columns.session_id == session_id)
     rows = connection.execute(query.order_by(_columns.id.desc()).limit(limit)).mappings().all()
-    return [_turn_from_row(row) for row in reversed(rows)]
+    return [load_turn(row) for row in reversed(rows)]
 
 
 def mark_extracted(connection: Connection, owner: Owner, ids: Sequence[int]) -> int:
@@ -154,22 +120,5 @@ def list_positions(connection: Connection, after: int = 0) -> Iterator[Conversat
         yield ConversationPosition(number, Owner(user_id, agent_id), session_id, speaker, said_at, bool(asked))
 
 
-def _join_text(said: str, answered: str) -> str:
-    return "\n".join(part for part in (said, answered) if part)
-
-
-def _turn_from_row(row: RowMapping) -> StoredTurn:
-    return StoredTurn(
-        id=row["id"],
-        session_id=row["session_id"],
-        message_id=row["message_id"],
-        speaker=row["speaker"],
-        user_message=row["user_message"],
-        agent_response=row["agent_response"],
-        tags=tuple(cast("list[str]", row["tags"])),
-        tools=tuple(cast("list[str]", row["tools"])),
-        trust=row["trust"],
-        said_at=row["said_at"],
-        created_at=row["created_at"],
-        extracted_at=row["extracted_at"],
-    )
+def load_turn(row: RowMapping) -> StoredTurn:
+    return load_row(StoredTurn, {**row, "tags": tuple(row["tags"]), "tools": tuple(row["tools"])})

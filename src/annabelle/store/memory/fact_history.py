@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import cast
 
@@ -15,6 +15,7 @@ from annabelle.store.memory import conversations, facts
 from annabelle.store.memory.conversations import StoredTurn
 from annabelle.store.memory.facts import Fact
 from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.query_parts import load_row
 from annabelle.store.memory.tables import changes
 from annabelle.store.memory.tables import conversations as turns
 
@@ -106,38 +107,21 @@ class FactChange:
 def add_change(
     connection: Connection, owner: Owner, kind: str, summary: str, done: Sequence[FactChangePart]
 ) -> FactChange:
-    actions = [
-        {"kind": part.kind, "retired": list(part.retired), "made": part.made, "reason": part.reason} for part in done
-    ]
-    values: dict[str, object] = {
-        **owner.columns(),
-        "kind": kind,
-        "summary": summary,
-        "actions": actions,
-        "made_at": now(),
-        "undone_at": None,
-    }
-    return _change_from_row(connection.execute(insert(changes).values(values).returning(changes)).mappings().one())
+    values = {"kind": kind, "summary": summary, "actions": [asdict(part) for part in done], "made_at": now()}
+    query = insert(changes).values({**owner.columns(), **values}).returning(changes)
+    return _change_from_row(connection.execute(query).mappings().one())
 
 
 def get_change(connection: Connection, owner: Owner, change_id: int) -> FactChange | None:
-    row = (
-        connection.execute(select(changes).where(owner.row_filter(changes), _columns.id == change_id))
-        .mappings()
-        .first()
-    )
+    query = select(changes).where(owner.row_filter(changes), _columns.id == change_id)
+    row = connection.execute(query).mappings().first()
     return None if row is None else _change_from_row(row)
 
 
 def last_change(connection: Connection, owner: Owner) -> FactChange | None:
     """Returns the latest change that was not undone."""
-    query = (
-        select(changes)
-        .where(owner.row_filter(changes), _columns.undone_at.is_(None))
-        .order_by(_columns.id.desc())
-        .limit(1)
-    )
-    row = connection.execute(query).mappings().first()
+    query = select(changes).where(owner.row_filter(changes), _columns.undone_at.is_(None))
+    row = connection.execute(query.order_by(_columns.id.desc()).limit(1)).mappings().first()
     return None if row is None else _change_from_row(row)
 
 
@@ -154,16 +138,9 @@ def mark_change_undone(connection: Connection, owner: Owner, change_id: int) -> 
 
 
 def _change_from_row(row: RowMapping) -> FactChange:
-    return FactChange(
-        id=row["id"],
-        kind=row["kind"],
-        summary=row["summary"],
-        done=tuple(_parse_change_part(part) for part in cast("list[JsonObject]", row["actions"])),
-        made_at=row["made_at"],
-        undone_at=row["undone_at"],
-    )
+    done = tuple(_load_part(part) for part in cast("list[JsonObject]", row["actions"]))
+    return load_row(FactChange, {**row, "done": done})
 
 
-def _parse_change_part(part: JsonObject) -> FactChangePart:
-    retired, made = cast("list[int]", part.get("retired") or []), cast("int | None", part.get("made"))
-    return FactChangePart(str(part.get("kind") or ""), tuple(retired), made, str(part.get("reason") or ""))
+def _load_part(part: JsonObject) -> FactChangePart:
+    return load_row(FactChangePart, {**part, "retired": tuple(cast("list[int]", part["retired"]))})

@@ -5,23 +5,22 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Literal, cast
+from typing import Literal
 
-from sqlalchemy import Connection, RowMapping, bindparam, insert, select, text, update
+from sqlalchemy import Connection, bindparam, insert, select, text, update
 
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import FactCategory, Trust
 from annabelle.store.memory import text_index, vectors
 from annabelle.store.memory.owner import Owner
-from annabelle.store.memory.query_parts import row_parameters, rows_by_id
+from annabelle.store.memory.query_parts import load_row, read_by_id, row_parameters, rows_by_id
 from annabelle.store.memory.tables import facts
 
 RetirementReason = Literal["superseded", "merged", "deleted"]
 
-_IDS_AT_ONCE = 500
 _columns = facts.c
 _owned = (_columns.user_id == bindparam("user_id"), _columns.agent_id == bindparam("agent_id"))
 _insert = insert(facts).returning(facts)
@@ -108,36 +107,17 @@ def lock_facts(connection: Connection, owner: Owner) -> None:
 def add_fact(connection: Connection, owner: Owner, new: NewFact) -> Fact:
     """Stores a new fact and indexes it by words and, with a vector, by meaning."""
     at = now()
-    values: dict[str, object] = {
-        **owner.columns(),
-        "fact": new.fact,
-        "fact_hash": fact_hash(new.fact),
-        "about": new.about,
-        "category": new.category,
-        "source": new.source,
-        "confidence": new.confidence,
-        "trust": new.trust,
-        "origin": new.origin,
-        "valid_from": new.valid_from or at,
-        "valid_until": None,
-        "created_at": at,
-        "updated_at": at,
-    }
-    fact = _fact_from_row(connection.execute(_insert, values).mappings().one())
+    values = {name: value for name, value in asdict(new).items() if name != "vector"}
+    values |= {**owner.columns(), "fact_hash": fact_hash(new.fact), "valid_from": new.valid_from or at}
+    values |= {"created_at": at, "updated_at": at}
+    fact = load_row(Fact, connection.execute(_insert, values).mappings().one())
     _index_fact(connection, owner, fact, new.vector)
     return fact
 
 
 def get_facts(connection: Connection, owner: Owner, ids: Iterable[int]) -> dict[int, Fact]:
     """Returns facts by id, including retired ones, leaving out those of other owners."""
-    wanted, found = list(dict.fromkeys(ids)), dict[int, Fact]()
-    for start in range(0, len(wanted), _IDS_AT_ONCE):
-        ids_now = wanted[start : start + _IDS_AT_ONCE]
-        found |= {
-            row["id"]: _fact_from_row(row)
-            for row in connection.execute(_get, row_parameters(owner, ids_now)).mappings()
-        }
-    return found
+    return {row["id"]: load_row(Fact, row) for row in read_by_id(connection, _get, owner, ids)}
 
 
 def get_wordings(connection: Connection, owner: Owner, ids: Collection[int]) -> dict[int, tuple[str, FactCategory]]:
@@ -150,12 +130,12 @@ def get_wordings(connection: Connection, owner: Owner, ids: Collection[int]) -> 
 
 def find_same_fact(connection: Connection, owner: Owner, fact: str) -> Fact | None:
     row = connection.execute(_same, {**owner.columns(), "fact_hash": fact_hash(fact)}).mappings().first()
-    return None if row is None else _fact_from_row(row)
+    return None if row is None else load_row(Fact, row)
 
 
 def list_current_about(connection: Connection, owner: Owner, about: str) -> list[Fact]:
     """Lists the current facts of one relation, which a new value may replace."""
-    return [_fact_from_row(row) for row in connection.execute(_about, {**owner.columns(), "about": about}).mappings()]
+    return [load_row(Fact, row) for row in connection.execute(_about, {**owner.columns(), "about": about}).mappings()]
 
 
 def list_facts(
@@ -176,14 +156,14 @@ def list_facts(
     if before_id is not None:
         query = query.where(_columns.id < before_id)
     return [
-        _fact_from_row(row) for row in connection.execute(query.order_by(_columns.id.desc()).limit(limit)).mappings()
+        load_row(Fact, row) for row in connection.execute(query.order_by(_columns.id.desc()).limit(limit)).mappings()
     ]
 
 
 def list_replaced_by(connection: Connection, owner: Owner, fact_id: int) -> list[Fact]:
     """Lists the facts that this one replaced, oldest first."""
     query = select(facts).where(owner.row_filter(facts), _columns.superseded_by == fact_id).order_by(_columns.id)
-    return [_fact_from_row(row) for row in connection.execute(query).mappings()]
+    return [load_row(Fact, row) for row in connection.execute(query).mappings()]
 
 
 def refresh_fact(connection: Connection, owner: Owner, known: Fact, again: NewFact) -> Fact:
@@ -192,7 +172,7 @@ def refresh_fact(connection: Connection, owner: Owner, known: Fact, again: NewFa
     if known.trust == "untrusted" and again.trust == "trusted":
         values |= {"trust": "trusted", "source": again.source, "origin": {**again.origin, "before": known.origin}}
     query = update(facts).where(owner.row_filter(facts), _columns.id == known.id).values(values).returning(facts)
-    return _fact_from_row(connection.execute(query).mappings().one())
+    return load_row(Fact, connection.execute(query).mappings().one())
 
 
 def retire_facts(
@@ -223,7 +203,7 @@ def retire_facts(
 
 
 def restore_facts(
-    connection: Connection, owner: Owner, ids: Sequence[int], embedded: Mapping[int, FactVector] | None = None
+    connection: Connection, owner: Owner, ids: Sequence[int], embedded: Mapping[int, FactVector | None] | None = None
 ) -> list[Fact]:
     """Makes retired facts current again; skips those that already are."""
     back: list[Fact] = []
@@ -237,7 +217,7 @@ def restore_facts(
             .values(retired_at=None, retired_because=None, superseded_by=None, valid_until=None, origin=origin)
             .returning(facts)
         )
-        fact = _fact_from_row(connection.execute(query).mappings().one())
+        fact = load_row(Fact, connection.execute(query).mappings().one())
         _index_fact(connection, owner, fact, (embedded or {}).get(fact.id))
         back.append(fact)
     return back
@@ -252,24 +232,3 @@ def _index_fact(connection: Connection, owner: Owner, fact: Fact, vector: FactVe
     text_index.index_row(connection, "fact", owner, fact.id, fact.fact, fact.category)
     if vector is not None:
         vectors.store_vector(connection, "fact", owner, fact.id, vector.model, vector.data, vector.dimension)
-
-
-def _fact_from_row(row: RowMapping) -> Fact:
-    return Fact(
-        id=row["id"],
-        fact=row["fact"],
-        about=row["about"],
-        category=row["category"],
-        source=row["source"],
-        confidence=row["confidence"],
-        trust=row["trust"],
-        origin=cast("JsonObject", row["origin"]),
-        valid_from=row["valid_from"],
-        valid_until=row["valid_until"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        retired_at=row["retired_at"],
-        retired_because=row["retired_because"],
-        superseded_by=row["superseded_by"],
-        last_accessed_at=row["last_accessed_at"],
-    )

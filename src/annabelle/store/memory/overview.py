@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Literal
+from typing import Literal, get_args
 
 from sqlalchemy import (
     Column,
@@ -101,13 +101,7 @@ def _count_rows(connection: Connection, owner: Owner, table: Table) -> int:
 
 
 TimelineCategory = Literal["facts", "conversations", "profile_changes", "contacts", "projects"]
-TIMELINE_CATEGORIES: tuple[TimelineCategory, ...] = (
-    "facts",
-    "conversations",
-    "profile_changes",
-    "contacts",
-    "projects",
-)
+TIMELINE_CATEGORIES: tuple[TimelineCategory, ...] = get_args(TimelineCategory)
 
 _PAGE = 200
 
@@ -152,7 +146,6 @@ class _TimelineSource:
     text: Column[str]
     what: str | Column[str]
     after: ColumnElement[str] | None = None
-    rows: ColumnElement[bool] | None = None
     source: FromClause | None = None
     trust: ColumnElement[str] | None = None
     """Set if the event includes text from other rows."""
@@ -165,6 +158,7 @@ _succeeded = and_(
     facts.c.agent_id == _successor.c.agent_id,
 )
 
+_said, _person, _work, _past = conversations.c, contacts.c, projects.c, profile_history.c
 _SOURCES = (
     _TimelineSource(0, "facts", facts, facts.c.created_at, facts.c.fact, "learnt"),
     _TimelineSource(
@@ -179,41 +173,13 @@ _SOURCES = (
         trust=case((_successor.c.trust == "untrusted", "untrusted"), else_=facts.c.trust),
     ),
     _TimelineSource(
-        2,
-        "conversations",
-        conversations,
-        conversations.c.said_at,
-        conversations.c.user_message,
-        "said",
-        after=conversations.c.agent_response,
+        2, "conversations", conversations, _said.said_at, _said.user_message, "said", after=_said.agent_response
     ),
-    _TimelineSource(
-        3, "profile_changes", profile_history, profile_history.c.changed_at, profile_history.c.reason, "changed"
-    ),
-    _TimelineSource(4, "contacts", contacts, contacts.c.created_at, contacts.c.name, "added", after=contacts.c.email),
-    _TimelineSource(
-        5,
-        "contacts",
-        contacts,
-        contacts.c.updated_at,
-        contacts.c.name,
-        "changed",
-        after=contacts.c.email,
-        rows=contacts.c.updated_at > contacts.c.created_at,
-    ),
-    _TimelineSource(
-        6, "projects", projects, projects.c.created_at, projects.c.name, "added", after=projects.c.description
-    ),
-    _TimelineSource(
-        7,
-        "projects",
-        projects,
-        projects.c.updated_at,
-        projects.c.name,
-        "changed",
-        after=projects.c.description,
-        rows=projects.c.updated_at > projects.c.created_at,
-    ),
+    _TimelineSource(3, "profile_changes", profile_history, _past.changed_at, _past.reason, "changed"),
+    _TimelineSource(4, "contacts", contacts, _person.created_at, _person.name, "added", after=_person.email),
+    _TimelineSource(5, "contacts", contacts, _person.updated_at, _person.name, "changed", after=_person.email),
+    _TimelineSource(6, "projects", projects, _work.created_at, _work.name, "added", after=_work.description),
+    _TimelineSource(7, "projects", projects, _work.updated_at, _work.name, "changed", after=_work.description),
 )
 
 
@@ -253,8 +219,8 @@ def _select_page(owner: Owner, lane: _TimelineSource, span: TimelineQuery, after
     query = query.select_from(lane.source if lane.source is not None else lane.table)
     if span.until is not None:
         query = query.where(lane.at < span.until)
-    if lane.rows is not None:
-        query = query.where(lane.rows)
+    if lane.at.name == "updated_at":  # a row that was never changed was only added
+        query = query.where(lane.at > lane.table.c.created_at)
     if after is not None:
         query = query.where(_after_position(lane, after))
     if span.query is not None:

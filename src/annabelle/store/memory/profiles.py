@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import cast
 
@@ -13,6 +13,7 @@ from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Trust
 from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.query_parts import load_row
 from annabelle.store.memory.tables import profile_history, profiles
 from annabelle.store.portable_sql import InsertNew
 
@@ -107,18 +108,9 @@ def get_version(connection: Connection, owner: Owner, version: int) -> ProfileVe
 
 
 def _insert_version(connection: Connection, owner: Owner, version: ProfileVersion) -> None:
-    connection.execute(
-        profile_history.insert(),
-        {
-            **owner.columns(),
-            "version": version.version,
-            "profile": version.content,
-            "reason": version.reason,
-            "trust": version.trust,
-            "origin": version.origin,
-            "changed_at": version.changed_at,
-        },
-    )
+    row: JsonObject = {**owner.columns(), **asdict(version)}
+    row["profile"] = row.pop("content")
+    connection.execute(profile_history.insert(), row)
 
 
 def _profile_from_row(connection: Connection, owner: Owner, row: RowMapping) -> Profile:
@@ -128,4 +120,4 @@ def _profile_from_row(connection: Connection, owner: Owner, row: RowMapping) -> 
 
 
 def _version_from_row(row: RowMapping) -> ProfileVersion:
-    return ProfileVersion(row["version"], row["profile"], row["reason"], row["trust"], row["origin"], row["changed_at"])
+    return load_row(ProfileVersion, {**row, "content": row["profile"]})

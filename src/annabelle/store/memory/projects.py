@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import cast
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Text, delete, or_, select, type_coerce, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import ColumnElement, Connection, Text, delete, or_, select, type_coerce, update
 
-from annabelle.core.errors import Conflict, NotFound
+from annabelle.core.errors import NotFound
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Priority, ProjectStatus, ProjectType, SourceStatus, SourceType, Trust
 from annabelle.store.memory import contacts
+from annabelle.store.memory.named_rows import NamedRows
 from annabelle.store.memory.owner import Owner
-from annabelle.store.memory.query_parts import contains_text
+from annabelle.store.memory.query_parts import contains_text, load_row
 from annabelle.store.memory.tables import project_sources, projects
-from annabelle.store.memory.tables import projects as project_table
 from annabelle.store.portable_sql import InsertNew, RowValues
-
-_insert_project = InsertNew(projects, ("user_id", "agent_id", "name"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,61 +51,23 @@ class ProjectFilter:
     priority: Priority | None = None
 
 
+_rows = NamedRows(projects, Project, "name", "{which} is already called {name!r}.")
+get_project = _rows.get
+find_project = _rows.find
+find_by_name = _rows.find_by_name
+
+
 def create_project(connection: Connection, owner: Owner, values: RowValues) -> Project:
     """Adds a project; Conflict if another one has the name."""
     _require_people(connection, owner, values)
-    at = now()
-    row: dict[str, object] = {
-        "description": None,
-        "primary_contact_id": None,
-        "participants": [],
-        "company": None,
-        "priority": None,
-        "created_at": at,
-        "updated_at": at,
-        **values,
-        **owner.columns(),
-    }
-    made = _insert_project.insert(connection, row)
-    if made is None:
-        raise _name_conflict(connection, owner, str(values["name"]))
-    return get_project(connection, owner, made["id"])
-
-
-def get_project(connection: Connection, owner: Owner, project_id: int) -> Project:
-    """Returns a project of this owner; NotFound for anyone else's."""
-    found = find_project(connection, owner, project_id)
-    if found is None:
-        raise NotFound(f"There is no project {project_id}.", hint="list_projects shows the ones there are.")
-    return found
-
-
-def find_project(connection: Connection, owner: Owner, project_id: int) -> Project | None:
-    """Like `get_project`, but returns None for a missing one."""
-    query = select(projects).where(owner.row_filter(projects), projects.c.id == project_id)
-    row = connection.execute(query).mappings().first()
-    return None if row is None else _project_from_row(row)
-
-
-def find_by_name(connection: Connection, owner: Owner, name: str) -> Project | None:
-    query = select(projects).where(owner.row_filter(projects), projects.c.name == name)
-    row = connection.execute(query).mappings().first()
-    return None if row is None else _project_from_row(row)
+    return _rows.add(connection, owner, {"participants": [], **values})
 
 
 def change_project(connection: Connection, owner: Owner, project_id: int, values: RowValues) -> Project:
     """Changes only the given values; None clears optional ones."""
-    get_project(connection, owner, project_id)
+    get_project(connection, owner, project_id)  # says that it is missing before that a contact is
     _require_people(connection, owner, values)
-    new = {"updated_at": now(), **values}
-    try:
-        with connection.begin_nested():
-            connection.execute(
-                update(projects).where(owner.row_filter(projects), projects.c.id == project_id).values(new)
-            )
-    except IntegrityError as error:
-        raise _name_conflict(connection, owner, str(values.get("name"))) from error
-    return get_project(connection, owner, project_id)
+    return _rows.change(connection, owner, project_id, values)
 
 
 def list_projects(connection: Connection, owner: Owner, wanted: ProjectFilter, limit: int) -> list[Project]:
@@ -120,13 +80,8 @@ def list_projects(connection: Connection, owner: Owner, wanted: ProjectFilter, l
             query = query.where(projects.c[column] == value)
     if wanted.contact_id is not None:
         query = query.where(_involves_contact(wanted.contact_id))
-    found: list[Project] = []
-    for row in connection.execute(query).mappings():
-        if contains_text(row["company"], wanted.company):
-            found.append(_project_from_row(row))
-            if len(found) == limit:
-                break
-    return found
+    rows = (row for row in connection.execute(query).mappings() if contains_text(row["company"], wanted.company))
+    return [load_row(Project, row) for row in islice(rows, limit)]
 
 
 def _involves_contact(contact_id: int) -> ColumnElement[bool]:
@@ -144,18 +99,8 @@ def _require_people(connection: Connection, owner: Owner, values: RowValues) -> 
     contacts.require_contacts(connection, owner, [*people, *([primary] if isinstance(primary, int) else [])])
 
 
-def _name_conflict(connection: Connection, owner: Owner, name: str) -> Conflict:
-    existing = find_by_name(connection, owner, name)
-    which = f"Project {existing.id}" if existing else "Another project"
-    return Conflict(f"{which} is already called {name!r}.", hint="Change that one with update_project.")
-
-
-def _project_from_row(row: RowMapping) -> Project:
-    return Project(**{field: row[field] for field in Project.__dataclass_fields__})
-
-
 _insert_source = InsertNew(project_sources, ("project_id", "mcp_name"))
-_select_sources = select(project_sources, project_table.c.trust).join_from(project_sources, project_table)
+_select_sources = select(project_sources, projects.c.trust).join_from(project_sources, projects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +127,8 @@ def link_source(
     get_project(connection, owner, project_id)
     at = now()
     row = {
-        "external_project_id": None,
-        "external_project_name": None,
         "source_type": "manual",
         "last_status": "unknown",
-        "last_checked_at": None,
         "created_at": at,
         "updated_at": at,
         **values,
@@ -221,7 +163,7 @@ def list_sources(
         query = query.where(project_sources.c.project_id == project_id)
     if mcp_name is not None:
         query = query.where(project_sources.c.mcp_name == mcp_name)
-    return [_source_from_row(row) for row in connection.execute(query).mappings()]
+    return [load_row(ProjectSource, row) for row in connection.execute(query).mappings()]
 
 
 def mark_source_checked(
@@ -235,7 +177,7 @@ def mark_source_checked(
         raise NotFound(
             f"There is no project source {source_id}.", hint="list_project_sources shows the ones there are."
         )
-    return _source_from_row(row)
+    return load_row(ProjectSource, row)
 
 
 def _find_source(connection: Connection, owner: Owner, project_id: int, mcp_name: str) -> ProjectSource:
@@ -249,8 +191,4 @@ def _find_source(connection: Connection, owner: Owner, project_id: int, mcp_name
         raise NotFound(
             f"Project {project_id} is not linked to {mcp_name}.", hint="list_project_sources shows the links."
         )
-    return _source_from_row(row)
-
-
-def _source_from_row(row: RowMapping) -> ProjectSource:
-    return ProjectSource(**{field: row[field] for field in ProjectSource.__dataclass_fields__})
+    return load_row(ProjectSource, row)

@@ -1,16 +1,28 @@
-"""Parts of queries: rows by id and owner, substrings that match the same on both engines, and search terms."""
+"""Parts of queries: rows by id and owner, rows as dataclasses, substrings that match the same on both engines."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, TypeVar
 
-from sqlalchemy import ColumnElement, Table, Text, and_, bindparam, func, type_coerce
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, Table, Text, and_, bindparam, func, type_coerce
 
 from annabelle.store.memory.owner import Owner
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 _HIGHEST = 2**63 - 1
+_IDS_AT_ONCE = 500
+
+T = TypeVar("T", bound="DataclassInstance")
+
+
+def load_row(kind: type[T], row: Mapping[str, object] | RowMapping) -> T:
+    """A row as a dataclass whose fields are named like its columns."""
+    return kind(**{field.name: row[field.name] for field in fields(kind)})
 
 
 def rows_by_id(table: Table) -> ColumnElement[bool]:
@@ -27,6 +39,16 @@ def row_parameters(owner: Owner, ids: Collection[int]) -> dict[str, object]:
     """Parameters for `rows_by_id`. Leaves out impossible ids, which neither engine accepts."""
     possible = [number for number in ids if 0 < number <= _HIGHEST]
     return {"named_ids": possible, "named_user": owner.user_id, "named_agent": owner.agent_id}
+
+
+def read_by_id(
+    connection: Connection, query: Select[*tuple[object, ...]], owner: Owner, ids: Iterable[int]
+) -> Iterator[RowMapping]:
+    """The rows of a query limited with `rows_by_id`, in parts: the number of parameters is limited."""
+    wanted = list(dict.fromkeys(ids))
+    for start in range(0, len(wanted), _IDS_AT_ONCE):
+        part = wanted[start : start + _IDS_AT_ONCE]
+        yield from connection.execute(query, row_parameters(owner, part)).mappings()
 
 
 _PLAIN_RUN = re.compile(r"[\x20-\x7e]+")

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+from sqlalchemy.schema import SchemaItem
 
 from annabelle.store.memory import text_index
 from annabelle.store.memory.migrations import FOLDER, NEWEST
@@ -31,11 +32,14 @@ def _owner_columns() -> tuple[Column[str], Column[str]]:
     return Column("user_id", Text, nullable=False), Column("agent_id", Text, nullable=False)
 
 
-facts = Table(
+def _owned_table(name: str, *columns: SchemaItem) -> Table:
+    """A table whose rows have an id that is never used again, and an owner."""
+    counter = Column("id", Counter, primary_key=True, autoincrement=True)
+    return Table(name, metadata, counter, *_owner_columns(), *columns, sqlite_autoincrement=True)
+
+
+facts = _owned_table(
     "facts",
-    metadata,
-    Column("id", Counter, primary_key=True, autoincrement=True),
-    *_owner_columns(),
     Column("fact", SafeText, nullable=False),
     Column("fact_hash", Text, nullable=False),  # of the normalised text, to find duplicates
     Column("about", Text),  # "user|home" for a recognised relation, of which one fact is current
@@ -60,14 +64,10 @@ facts = Table(
     Index(None, "user_id", "agent_id", "created_at"),
     Index(None, "superseded_by"),
     UniqueConstraint("user_id", "agent_id", "import_key"),
-    sqlite_autoincrement=True,
 )
 
-conversations = Table(
+conversations = _owned_table(
     "conversations",
-    metadata,
-    Column("id", Counter, primary_key=True, autoincrement=True),
-    *_owner_columns(),
     Column("session_id", Text, nullable=False),  # the thread; search looks for neighbours in it
     Column("message_id", Text),  # set when the hub stores a delivered turn; one row each (MEM-12)
     Column("speaker", SafeText, nullable=False),  # author of user_message, if known
@@ -85,7 +85,6 @@ conversations = Table(
     Index(None, "user_id", "agent_id", "session_id", "id"),
     Index(None, "user_id", "agent_id", "said_at"),
     Index(None, "user_id", "agent_id", "extracted_at"),
-    sqlite_autoincrement=True,
 )
 
 vectors = Table(
@@ -110,11 +109,8 @@ profiles = Table(
     Column("updated_at", UtcTimestamp, nullable=False),
 )
 
-profile_history = Table(
+profile_history = _owned_table(
     "profile_history",
-    metadata,
-    Column("id", Counter, primary_key=True, autoincrement=True),
-    *_owner_columns(),
     Column("version", Integer, nullable=False),
     Column("profile", JsonText, nullable=False),  # as it was at this version
     Column("reason", SafeText, nullable=False),
@@ -122,14 +118,10 @@ profile_history = Table(
     Column("origin", JsonText, nullable=False),
     Column("changed_at", UtcTimestamp, nullable=False),
     UniqueConstraint("user_id", "agent_id", "version"),
-    sqlite_autoincrement=True,
 )
 
-contacts = Table(
+contacts = _owned_table(
     "contacts",
-    metadata,
-    Column("id", Counter, primary_key=True, autoincrement=True),
-    *_owner_columns(),
     Column("name", SafeText, nullable=False),
     Column("email", SafeText, nullable=False),
     Column("company", SafeText),
@@ -141,14 +133,10 @@ contacts = Table(
     Column("created_at", UtcTimestamp, nullable=False),
     Column("updated_at", UtcTimestamp, nullable=False),
     UniqueConstraint("user_id", "agent_id", "email"),
-    sqlite_autoincrement=True,
 )
 
-projects = Table(
+projects = _owned_table(
     "projects",
-    metadata,
-    Column("id", Counter, primary_key=True, autoincrement=True),
-    *_owner_columns(),
     Column("name", SafeText, nullable=False),
     Column("status", Text, nullable=False),  # active | paused | completed
     Column("type", Text, nullable=False),  # work | personal
@@ -163,14 +151,10 @@ projects = Table(
     Column("updated_at", UtcTimestamp, nullable=False),
     UniqueConstraint("user_id", "agent_id", "name"),
     Index(None, "primary_contact_id"),
-    sqlite_autoincrement=True,
 )
 
-project_sources = Table(
+project_sources = _owned_table(
     "project_sources",
-    metadata,
-    Column("id", Counter, primary_key=True, autoincrement=True),
-    *_owner_columns(),
     Column("project_id", Counter, ForeignKey("projects.id", ondelete="CASCADE"), nullable=False),
     Column("mcp_name", Text, nullable=False),
     Column("external_project_id", SafeText),
@@ -181,35 +165,26 @@ project_sources = Table(
     Column("created_at", UtcTimestamp, nullable=False),
     Column("updated_at", UtcTimestamp, nullable=False),
     UniqueConstraint("project_id", "mcp_name"),
-    sqlite_autoincrement=True,
 )
 
-changes = Table(
+changes = _owned_table(
     "changes",
-    metadata,
-    Column("id", Counter, primary_key=True, autoincrement=True),
-    *_owner_columns(),
     Column("kind", Text, nullable=False),  # tidy
     Column("summary", SafeText, nullable=False),
     Column("actions", JsonText, nullable=False),  # ids retired, ids made
     Column("made_at", UtcTimestamp, nullable=False),
     Column("undone_at", UtcTimestamp),
     Index(None, "user_id", "agent_id", "made_at"),
-    sqlite_autoincrement=True,
 )
 
-imports = Table(
+imports = _owned_table(
     "imports",
-    metadata,
-    Column("id", Counter, primary_key=True, autoincrement=True),
-    *_owner_columns(),
     Column("digest", Text, nullable=False),  # of the file, so that importing it again continues
     Column("name", SafeText, nullable=False),
     Column("total", Integer, nullable=False),
     Column("begun_at", UtcTimestamp, nullable=False),
     Column("finished", Boolean, nullable=False),
     UniqueConstraint("user_id", "agent_id", "digest"),
-    sqlite_autoincrement=True,
 )
 
 import_rows = Table(

@@ -16,18 +16,6 @@ from annabelle.store.memory import text_postgres, text_sqlite
 from annabelle.store.memory.owner import Owner, SearchKind
 from annabelle.store.memory.query_parts import SearchTerm
 
-__all__ = [
-    "INDEXED_CHARACTERS",
-    "SearchTerm",
-    "count_terms",
-    "create_index",
-    "find_rows",
-    "find_substring",
-    "index_row",
-    "index_rows",
-    "remove_rows",
-]
-
 INDEXED_CHARACTERS = 20_000
 """Only this much of a longer text is indexed."""
 
@@ -43,17 +31,8 @@ def create_index(connection: Connection) -> None:
 
 def index_row(connection: Connection, kind: SearchKind, owner: Owner, row_id: int, text: str, around: str = "") -> None:
     """Indexes a row, replacing its earlier entry."""
-    index_rows(connection, kind, owner, [(row_id, text, around)])
-
-
-def index_rows(connection: Connection, kind: SearchKind, owner: Owner, rows: Iterable[tuple[int, str, str]]) -> None:
-    """Indexes rows of one owner (id, text, around), replacing their earlier entries."""
-    folded = [
-        (row_id, fold_for_search(text[:INDEXED_CHARACTERS]), fold_for_search(around[:INDEXED_CHARACTERS]))
-        for row_id, text, around in rows
-    ]
-    if folded:
-        _text_engine(connection).put_many(connection, kind, owner, folded)
+    said, context = (fold_for_search(part[:INDEXED_CHARACTERS]) for part in (text, around))
+    _text_engine(connection).put(connection, kind, owner, row_id, said, context)
 
 
 def remove_rows(connection: Connection, kind: SearchKind, row_ids: Iterable[int]) -> None:
@@ -94,9 +73,7 @@ class _TextEngine(Protocol):
     def TABLES(self) -> Sequence[str]: ...
 
     @staticmethod
-    def put_many(
-        connection: Connection, kind: SearchKind, owner: Owner, rows: Sequence[tuple[int, str, str]]
-    ) -> None: ...
+    def put(connection: Connection, kind: SearchKind, owner: Owner, row_id: int, text: str, around: str) -> None: ...
     @staticmethod
     def drop(connection: Connection, kind: SearchKind, row_ids: Sequence[int]) -> None: ...
     @staticmethod

@@ -41,11 +41,8 @@ _substring = text(
 )
 
 
-def put_many(connection: Connection, kind: SearchKind, owner: Owner, rows: Sequence[tuple[int, str, str]]) -> None:
-    same = {"kind": kind, **owner.columns()}
-    connection.execute(
-        _put, [{**same, "row_id": row_id, "text": text, "around": around} for row_id, text, around in rows]
-    )
+def put(connection: Connection, kind: SearchKind, owner: Owner, row_id: int, text: str, around: str) -> None:
+    connection.execute(_put, {"kind": kind, **owner.columns(), "row_id": row_id, "text": text, "around": around})
 
 
 def drop(connection: Connection, kind: SearchKind, row_ids: Sequence[int]) -> None:

@@ -49,14 +49,13 @@ _COMMON = 256  # counting a rare word is cheaper than caching its count
 _REMEMBERED = 5_000
 
 
-def put_many(connection: Connection, kind: SearchKind, owner: Owner, rows: Sequence[tuple[int, str, str]]) -> None:
+def put(connection: Connection, kind: SearchKind, owner: Owner, row_id: int, text: str, around: str) -> None:
     number = _number(connection, owner)
     if number is None:
         added = "INSERT INTO text_owners (user_id, agent_id) VALUES (?, ?) RETURNING id"
         number = int(_rows(connection, added, (owner.user_id, owner.agent_id))[0][0])
-    put = f"INSERT OR REPLACE INTO {kind}_text (rowid, text, around) VALUES (?, ?, ?)"  # noqa: S608
-    for row_id, text, around in rows:
-        _rows(connection, put, (number << _ROW_BITS | row_id, text, around))
+    statement = f"INSERT OR REPLACE INTO {kind}_text (rowid, text, around) VALUES (?, ?, ?)"  # noqa: S608
+    _rows(connection, statement, (number << _ROW_BITS | row_id, text, around))
 
 
 def drop(connection: Connection, kind: SearchKind, row_ids: Sequence[int]) -> None:

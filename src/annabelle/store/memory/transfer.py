@@ -6,20 +6,23 @@ import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import cast
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    RowMapping,
+    Select,
     Table,
     and_,
     bindparam,
     delete,
     func,
     insert,
+    literal,
     or_,
     select,
     text,
+    tuple_,
     update,
 )
 
@@ -27,11 +30,11 @@ from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import FactCategory
 from annabelle.store.memory import conversations as turns
-from annabelle.store.memory import facts as known
 from annabelle.store.memory import text_index
 from annabelle.store.memory.conversations import StoredTurn
 from annabelle.store.memory.facts import Fact, fact_hash
 from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.query_parts import load_row
 from annabelle.store.memory.tables import conversations, facts, import_rows, imports
 from annabelle.store.portable_sql import InsertNew, RowValues
 
@@ -44,7 +47,6 @@ _INTERNAL_COLUMNS = frozenset({"user_id", "agent_id", "fact_hash", "import_key"}
 class FactsState:
     """The facts that were current at a moment, identified by a digest."""
 
-    through: int
     digest: str
     ids: list[int]
 
@@ -56,15 +58,22 @@ def use_one_snapshot(connection: Connection) -> None:
 
 
 def export_rows(connection: Connection, owner: Owner, table: Table) -> Iterator[JsonObject]:
-    after = 0
+    for row in _read_pages(connection, select(table).where(owner.row_filter(table)), table.c.id):
+        yield {key: _to_json_value(value) for key, value in row.items() if key not in _INTERNAL_COLUMNS}
+
+
+def _read_pages(
+    connection: Connection, query: Select[*tuple[object, ...]], *keys: ColumnElement[object]
+) -> Iterator[RowMapping]:
+    """Yields rows in the order of these columns. Page by page: an abandoned stream would leave a cursor open."""
+    page = query
     while True:
-        query = select(table).where(owner.row_filter(table), table.c.id > after).order_by(table.c.id).limit(_PAGE)
-        page = connection.execute(query).mappings().all()
-        for row in page:
-            after = row["id"]
-            yield {key: _to_json_value(value) for key, value in row.items() if key not in _INTERNAL_COLUMNS}
-        if len(page) < _PAGE:
+        rows = connection.execute(page.order_by(*keys).limit(_PAGE)).mappings().all()
+        yield from rows
+        if len(rows) < _PAGE:
             return
+        last = tuple_(*(literal(rows[-1][key], key.type) for key in keys))
+        page = query.where(tuple_(*keys) > last)
 
 
 def _to_json_value(value: object) -> object:
@@ -74,37 +83,15 @@ def _to_json_value(value: object) -> object:
 def export_current_facts(connection: Connection, owner: Owner, category: FactCategory) -> Iterator[Fact]:
     """Yields the current facts of a category, oldest first."""
     wanted = and_(owner.row_filter(facts), facts.c.category == category, facts.c.retired_at.is_(None))
-    after = 0
-    while True:
-        query = select(facts.c.id).where(wanted, facts.c.id > after).order_by(facts.c.id).limit(_PAGE)
-        ids = list(connection.execute(query).scalars())
-        found = known.get_facts(connection, owner, ids)
-        yield from (found[number] for number in ids)
-        if len(ids) < _PAGE:
-            return
-        after = ids[-1]
+    for row in _read_pages(connection, select(facts).where(wanted), facts.c.id):
+        yield load_row(Fact, row)
 
 
 def export_turns(connection: Connection, owner: Owner) -> Iterator[StoredTurn]:
     """Yields every turn, in the order they were said."""
-    after: tuple[datetime, int] | None = None
-    while True:
-        page = connection.execute(
-            select(conversations.c.id, conversations.c.said_at)
-            .where(owner.row_filter(conversations), *([_after_turn(*after)] if after else []))
-            .order_by(conversations.c.said_at, conversations.c.id)
-            .limit(_PAGE)
-        ).all()
-        found = turns.get_turns(connection, owner, [row[0] for row in page])
-        yield from (found[row[0]] for row in page)
-        if len(page) < _PAGE:
-            return
-        after = (page[-1][1], page[-1][0])
-
-
-def _after_turn(at: datetime, row_id: int) -> ColumnElement[bool]:
-    moment, number = conversations.c.said_at, conversations.c.id
-    return or_(moment > at, and_(moment == at, number > row_id))
+    query = select(conversations).where(owner.row_filter(conversations))
+    for row in _read_pages(connection, query, conversations.c.said_at, conversations.c.id):
+        yield turns.load_turn(row)
 
 
 def newest_fact_id(connection: Connection, owner: Owner) -> int:
@@ -116,10 +103,10 @@ def read_facts_state(connection: Connection, owner: Owner, through: int, at: dat
     then = or_(facts.c.retired_at.is_(None), facts.c.retired_at > at)
     query = select(facts.c.id, facts.c.fact_hash).where(owner.row_filter(facts), facts.c.id <= through, then)
     digest, ids = hashlib.sha256(), list[int]()
-    for row in connection.execute(query.order_by(facts.c.id).execution_options(yield_per=1000)):
-        digest.update(f"{row[0]}:{row[1]}\n".encode())
-        ids.append(cast("int", row[0]))
-    return FactsState(through, digest.hexdigest()[:16], ids)
+    for row in _read_pages(connection, query, facts.c.id):
+        digest.update(f"{row['id']}:{row['fact_hash']}\n".encode())
+        ids.append(row["id"])
+    return FactsState(digest.hexdigest()[:16], ids)
 
 
 IMPORT_LIFETIME = timedelta(days=7)
@@ -161,26 +148,13 @@ def get_import(connection: Connection, owner: Owner, digest: str) -> ImportJob:
 
 def stage_rows(connection: Connection, import_id: int, start: int, rows: Sequence[JsonObject]) -> None:
     """Stages rows under their numbers; keeps those already staged."""
-    for offset in range(0, len(rows), _PAGE):
-        part = rows[offset : offset + _PAGE]
-        numbered = enumerate(part, start + offset)
-        _insert_staged.insert_many(
-            connection, [{"import_id": import_id, "number": number, "row": row} for number, row in numbered]
-        )
+    numbered = [{"import_id": import_id, "number": number, "row": row} for number, row in enumerate(rows, start)]
+    _insert_staged.insert_many(connection, numbered)
 
 
 def read_staged_rows(connection: Connection, import_id: int) -> Iterator[object]:
-    after = -1
-    while True:
-        query = select(import_rows.c.number, import_rows.c.row).where(
-            import_rows.c.import_id == import_id, import_rows.c.number > after
-        )
-        page = connection.execute(query.order_by(import_rows.c.number).limit(_PAGE)).all()
-        for number, row in page:
-            after = number
-            yield row
-        if len(page) < _PAGE:
-            return
+    query = select(import_rows.c.number, import_rows.c.row).where(import_rows.c.import_id == import_id)
+    return (row["row"] for row in _read_pages(connection, query, import_rows.c.number))
 
 
 def finish_import(connection: Connection, import_id: int) -> None:
@@ -192,7 +166,7 @@ def abandon_import(connection: Connection, import_id: int) -> None:
     connection.execute(delete(imports).where(imports.c.id == import_id))
 
 
-_insert_facts = insert(facts)
+_insert_fact = insert(facts).returning(facts.c.id)
 _insert_turn = insert(conversations).returning(conversations.c.id)
 
 
@@ -215,26 +189,15 @@ def find_existing_facts(connection: Connection, owner: Owner, texts: Collection[
     return found
 
 
-def import_facts(connection: Connection, owner: Owner, facts_of_file: Sequence[RowValues]) -> list[int]:
-    """Imports facts as they were and indexes the current ones. Returns their ids."""
-    if not facts_of_file:
-        return []
-    rows: list[dict[str, object]] = []
-    for values in facts_of_file:
-        said = fact_hash(str(values["fact"]))
-        key = hashlib.sha256(f"{said} {values['created_at']}".encode()).hexdigest()[:32]
-        rows.append({**values, **owner.columns(), "fact_hash": said, "import_key": key})
-    connection.execute(_insert_facts, rows)
-    # Queried afterwards: an insert that returns ids in order runs row by row on SQLite.
-    keys = [str(row["import_key"]) for row in rows]
-    query = select(facts.c.import_key, facts.c.id).where(owner.row_filter(facts), facts.c.import_key.in_(keys))
-    by_key: dict[str, int] = {row[0]: row[1] for row in connection.execute(query)}
-    numbers = [by_key[key] for key in keys]
-    found = zip(numbers, facts_of_file, strict=True)
-    current = [(number, values) for number, values in found if values["retired_at"] is None]
-    words = [(number, str(values["fact"]), str(values["category"])) for number, values in current]
-    text_index.index_rows(connection, "fact", owner, words)
-    return numbers
+def import_fact(connection: Connection, owner: Owner, values: RowValues) -> int:
+    """Imports a fact as it was, and indexes it if it is current. Returns its id."""
+    said = fact_hash(str(values["fact"]))
+    key = hashlib.sha256(f"{said} {values['created_at']}".encode()).hexdigest()[:32]
+    row = {**values, **owner.columns(), "fact_hash": said, "import_key": key}
+    number = connection.execute(_insert_fact, row).scalar_one()
+    if values["retired_at"] is None:
+        text_index.index_row(connection, "fact", owner, number, str(values["fact"]), str(values["category"]))
+    return number
 
 
 def link_facts(connection: Connection, owner: Owner, successors: Mapping[int, int]) -> None:

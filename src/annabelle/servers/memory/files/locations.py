@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 MAX_FILE_BYTES = 200_000_000
-_CHUNK = 1 << 20
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -98,38 +97,28 @@ def read_files(places: list[ImportLocation], pages: Iterable[str]) -> tuple[Impo
 
 
 def _read_location(place: ImportLocation, pages: tuple[str, ...]) -> list[tuple[str, bytes]]:
-    folder = os.open(os.path.realpath(place.root), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with ExitStack() as opened:
+        folder = _open(opened, os.path.realpath(place.root), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         for name in place.names[:-1]:
-            below = os.open(name, _FOLDER, dir_fd=folder)
-            os.close(folder)
-            folder = below
-        last = place.names[-1] if place.names else "."
-        descriptor = os.open(last, _FILE, dir_fd=folder)
-        try:
-            if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
-                return [(place.names[-1], _read_descriptor(descriptor, place.shown))]
-            if place.exported and place.names:
-                raise NotAllowed(f"{place.shown} is a folder within an export.", hint="Name the export's own folder.")
-            return _read_pages(descriptor, pages, place.shown)
-        finally:
-            os.close(descriptor)
-    finally:
-        os.close(folder)
-
-
-def _read_pages(folder: int, pages: tuple[str, ...], shown: str) -> list[tuple[str, bytes]]:
-    found: list[tuple[str, bytes]] = []
-    for name in pages:
-        with suppress(FileNotFoundError):
-            descriptor = os.open(name, _FILE, dir_fd=folder)
-            try:
-                found.append((name, _read_descriptor(descriptor, name)))
-            finally:
-                os.close(descriptor)
+            folder = _open(opened, name, _FOLDER, folder)
+        last = _open(opened, place.names[-1] if place.names else ".", _FILE, folder)
+        if not stat.S_ISDIR(os.fstat(last).st_mode):
+            return [(place.names[-1], _read_descriptor(last, place.shown))]
+        if place.exported and place.names:
+            raise NotAllowed(f"{place.shown} is a folder within an export.", hint="Name the export's own folder.")
+        found: list[tuple[str, bytes]] = []
+        for name in pages:
+            with suppress(FileNotFoundError):
+                found.append((name, _read_descriptor(_open(opened, name, _FILE, last), name)))
     if not found:
-        raise NotFound(f"There is nothing to import in {shown}.", hint=f"Looked for {', '.join(pages)}.")
+        raise NotFound(f"There is nothing to import in {place.shown}.", hint=f"Looked for {', '.join(pages)}.")
     return found
+
+
+def _open(opened: ExitStack, name: str, flags: int, folder: int | None = None) -> int:
+    descriptor = os.open(name, flags, dir_fd=folder)
+    opened.callback(os.close, descriptor)
+    return descriptor
 
 
 def _read_descriptor(descriptor: int, shown: str) -> bytes:
@@ -138,14 +127,12 @@ def _read_descriptor(descriptor: int, shown: str) -> bytes:
         raise NotAllowed(f"{shown} is not a file.", field="file_path")
     if status.st_size > MAX_FILE_BYTES:
         raise TooLarge(f"{shown} has {status.st_size} bytes; files up to {MAX_FILE_BYTES} are imported.")
-    pieces: list[bytes] = []
-    while piece := os.read(descriptor, _CHUNK):
-        pieces.append(piece)
-    return b"".join(pieces)
+    with open(descriptor, "rb", closefd=False) as file:
+        return file.read()
 
 
-def write_file(path: Path, pieces: Iterable[str]) -> int:
-    """Write a file atomically, readable by its owner only. Returns its size."""
+def write_file(path: Path, pieces: Iterable[str]) -> None:
+    """Write a file atomically, readable by its owner only."""
     temporary = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -158,7 +145,6 @@ def write_file(path: Path, pieces: Iterable[str]) -> int:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-        return path.stat().st_size
     except OSError as error:
         raise StorageTrouble(
             f"{path} can not be written: {error.strerror}.", hint="Check the folder and the space on the disk."

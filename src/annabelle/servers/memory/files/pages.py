@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar, cast, get_args
 
@@ -26,14 +27,16 @@ from annabelle.servers.memory.files.markdown import (
     unescape,
 )
 from annabelle.servers.memory.files.rows import (
+    AnyImportRow,
     ContactEntry,
     FactLine,
     FactListingRow,
+    PageEntry,
     ProfilePage,
     ProjectEntry,
     describe_problem,
 )
-from annabelle.servers.memory.profile_document import PERSONA_FIELDS, PERSONA_LISTS
+from annabelle.servers.memory.profile_document import PERSONA_FIELDS, PERSONA_LISTS, validate_profile
 
 if TYPE_CHECKING:
     from annabelle.store.memory.contacts import Contact
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 
 FACTS_KIND = "facts"
 CATEGORIES: tuple[FactCategory, ...] = get_args(FactCategory)
+Entry = TypeVar("Entry", bound=PageEntry)
 
 _FACTS_INTRO = """# Facts
 
@@ -52,44 +56,37 @@ when the import is told to prune. An untrusted fact was learnt from content that
 """
 
 
-def fact_checksum(fact: str, category: str) -> str:
-    return checksum(fact, category)
-
-
 def write_facts(through: int, at: datetime, digest: str, groups: Iterable[tuple[str, Iterable[Fact]]]) -> Iterator[str]:
     yield f"{_FACTS_INTRO}\n{format_head(FACTS_KIND, through=through, at=at.isoformat(), digest=digest)}\n"
     for category, facts in groups:
         yield f"\n## {category}\n\n"
         for fact in facts:
-            mark = RowMark(fact.id, fact.trust, fact_checksum(fact.fact, fact.category))
+            mark = RowMark(fact.id, fact.trust, checksum(fact.fact, fact.category))
             yield f"{format_bullet(f'{escape(fact.fact)} {mark}')}\n"
     yield f"\n{END.format(what=FACTS_KIND)}\n"
 
 
-def read_facts(page: PageOutline) -> Iterator[tuple[int, FactLine | FactListingRow]]:
-    """Yield the facts of a page with their line numbers, then its listing."""
-    lines: list[tuple[int, FactLine]] = []
+def read_facts(page: PageOutline) -> Iterator[FactLine | FactListingRow]:
+    """Yield the facts of a page, then its listing."""
+    lines: list[FactLine] = []
     for section in page.sections:
         category = section.title.strip().lower()
         if category not in CATEGORIES:
             known = ", ".join(CATEGORIES)
             raise line_error(section.line, f"there is no category {section.title[:60]!r}", f"There are {known}.")
-        lines += [(item.line, _read_fact_line(item, category)) for item in section.items if item.text or item.children]
-    unchanged = {line.id for _, line in lines if line.id and line.check == fact_checksum(line.fact, line.category)}
-    taken: set[int] = set()
-    ids: list[int] = []
-    for number, line in lines:
-        same = line.check == fact_checksum(line.fact, line.category)
-        if line.id is not None and (line.id in taken or (line.id in unchanged and not same)):
+        lines += [_read_fact_line(item, category) for item in section.items if item.text or item.children]
+    unedited = {line.id for line in lines if line.unedited}
+    ids: dict[int, None] = {}
+    for line in lines:
+        if line.id in ids or (line.id in unedited and not line.unedited):
             # A copied line that was then changed is a new fact.
-            line = line.model_copy(update={"id": None, "check": line.check if same else None})
+            line = line.model_copy(update={"id": None, "check": line.check if line.unedited else None})
         if line.id is not None:
-            taken.add(line.id)
-            ids.append(line.id)
-        yield number, line
+            ids[line.id] = None
+        yield line
     if page.kind == FACTS_KIND:
         try:
-            yield 1, FactListingRow.model_validate({**page.facts, "ids": ids})
+            yield FactListingRow.model_validate({**page.facts, "ids": list(ids)})
         except ValidationError as error:
             raise line_error(1, f"the comment at the top is damaged ({describe_problem(error)})") from error
 
@@ -98,18 +95,14 @@ def _read_fact_line(item: OutlineItem, category: str) -> FactLine:
     if item.children:
         raise line_error(item.children[0].line, "a fact has no bullets below it", "Begin it at the margin.")
     text, mark = take_mark(item.text, item.line)
+    return _validate(FactLine, {"fact": unescape(text.strip()), "category": category}, mark, item.line)
+
+
+def _validate(model: type[Entry], values: JsonObject, mark: RowMark | None, line: int) -> Entry:
     try:
-        return FactLine.model_validate(
-            {
-                "fact": unescape(text.strip()),
-                "category": category,
-                "id": mark.id if mark else None,
-                "check": mark.check if mark else None,
-                "trust": mark.trust if mark else "trusted",
-            }
-        )
+        return model.model_validate({**values, **(asdict(mark) if mark else {})})
     except ValidationError as error:
-        raise line_error(item.line, describe_problem(error)) from error
+        raise line_error(line, describe_problem(error)) from error
 
 
 CONTACTS, PROJECTS = "contacts", "projects"
@@ -123,31 +116,22 @@ _PEOPLE = " People are named by their address; sources are\nshown, not imported.
 
 _NOT_FIELDS = ("id", "check", "trust", "kind")
 
-PageEntry = TypeVar("PageEntry", ContactEntry, ProjectEntry)
-
 
 def contact_checksum(contact: Contact | ContactEntry) -> str:
-    return checksum(
-        contact.name,
-        contact.email.strip().lower(),
-        contact.company or "",
-        contact.role or "",
-        contact.type,
-        contact.notes or "",
-    )
+    fields = (contact.name, contact.email, contact.company, contact.role, contact.type, contact.notes)
+    return checksum(*(field or "" for field in fields))
 
 
 def project_checksum(project: Project | ProjectEntry, primary: str | None, participants: Iterable[str]) -> str:
     people = [primary or "", *sorted(participants)]
-    texts = (project.description or "", project.company or "", project.priority or "")
-    return checksum(project.name, project.status, project.type, *texts, people)
+    fields = (project.name, project.status, project.type, project.description, project.company, project.priority)
+    return checksum(*(field or "" for field in fields), people)
 
 
 def write_contacts(contacts: Iterable[Contact]) -> Iterator[str]:
     yield f"{_PEOPLE_INTRO.format(title='Contacts', more='')}\n{format_head(CONTACTS)}\n"
     for contact in contacts:
-        fields = {"email": contact.email, "company": contact.company, "role": contact.role}
-        fields |= {"type": contact.type, "notes": contact.notes}
+        fields = {name: getattr(contact, name) for name in ("email", "company", "role", "type", "notes")}
         yield _format_section(contact.name, RowMark(contact.id, contact.trust, contact_checksum(contact)), fields)
     yield f"\n{END.format(what=CONTACTS)}\n"
 
@@ -169,24 +153,14 @@ def write_projects(
     yield f"\n{END.format(what=PROJECTS)}\n"
 
 
-def read_contacts(page: PageOutline) -> Iterator[tuple[int, ContactEntry]]:
-    return (_read_entry(section, ContactEntry) for section in page.sections)
-
-
-def read_projects(page: PageOutline) -> Iterator[tuple[int, ProjectEntry]]:
-    return (_read_entry(section, ProjectEntry) for section in page.sections)
-
-
 def _format_section(title: str, mark: RowMark, fields: Mapping[str, str | None]) -> str:
     lines = [format_bullet(f"{name}: {escape(value or '')}".rstrip()) for name, value in fields.items()]
     return "\n".join(["", f"## {escape(title)} {mark}", "", *lines, ""])
 
 
-def _read_entry(section: OutlineSection, model: type[PageEntry]) -> tuple[int, PageEntry]:
+def _read_entry(section: OutlineSection, model: type[Entry]) -> Entry:
     title, mark = take_mark(section.title, section.line)
     values: JsonObject = {"name": unescape(title)}
-    if mark is not None:
-        values |= {"id": mark.id, "check": mark.check, "trust": mark.trust}
     for item in section.items:
         name, colon, value = item.text.partition(":")
         field = "_".join(name.lower().split())
@@ -199,10 +173,7 @@ def _read_entry(section: OutlineSection, model: type[PageEntry]) -> tuple[int, P
             values[field] = [one.strip() for one in text.split(",") if one.strip()]
         elif text and field != "sources":
             values[field] = text
-    try:
-        return section.line, model.model_validate(values)
-    except ValidationError as error:
-        raise line_error(section.line, describe_problem(error)) from error
+    return _validate(model, values, mark, section.line)
 
 
 PROFILE_KIND = "profile"
@@ -217,19 +188,10 @@ file again: it takes effect with the next message. A field without a value is le
 _decoder = json.JSONDecoder()
 
 
-def profile_checksum(content: JsonObject) -> str:
-    return checksum(content)
-
-
 def write_profile(content: JsonObject, version: int) -> str:
     persona = cast("JsonObject", content.get("persona") or {})
-    lines = [
-        _PROFILE_INTRO,
-        format_head(PROFILE_KIND, version=version, check=profile_checksum(content)),
-        "",
-        f"## {PERSONA}",
-        "",
-    ]
+    head = format_head(PROFILE_KIND, version=version, check=checksum(content))
+    lines = [_PROFILE_INTRO, head, "", f"## {PERSONA}", ""]
     for field in PERSONA_FIELDS:
         lines += _format_field(field, persona.get(field, ""), 0)
     lines += ["", f"## {USER}", ""]
@@ -370,3 +332,18 @@ def _parse_value(text: str) -> object:
         return json.loads(text, parse_constant=str)
     except ValueError:
         return text
+
+
+def _read_valid_profile(page: PageOutline) -> list[ProfilePage]:
+    row = read_profile(page)
+    validate_profile(dict(row.content))
+    return [row]
+
+
+READERS: dict[str, Callable[[PageOutline], Iterable[AnyImportRow]]] = {
+    PROFILE_KIND: _read_valid_profile,
+    FACTS_KIND: read_facts,
+    CONTACTS: lambda page: (_read_entry(section, ContactEntry) for section in page.sections),
+    PROJECTS: lambda page: (_read_entry(section, ProjectEntry) for section in page.sections),
+}
+"""Reads a page of each kind; its file is named after it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -15,10 +15,9 @@ from annabelle.servers.memory.arguments import find_secret_kind
 from annabelle.servers.memory.files import json_document, pages
 from annabelle.servers.memory.files.markdown import line_error, read_page
 from annabelle.servers.memory.files.rows import ORDER, AnyImportRow, FactImportRow
-from annabelle.servers.memory.profile_document import validate_profile
 from annabelle.servers.memory.statement import read_statement
 
-PAGES = ("profile.md", "facts.md", "contacts.md", "projects.md")
+PAGES = tuple(f"{kind}.md" for kind in pages.READERS)
 DOCUMENT = "memory.json"
 FOLDER = (*PAGES, DOCUMENT)
 
@@ -32,7 +31,6 @@ class ImportContent:
     names: list[str]
     digest: str
     rows: list[Callable[[], AnyImportRow]] = field(default_factory=list[Callable[[], AnyImportRow]])
-    kinds: Counter[str] = field(default_factory=Counter[str])
     secrets: Counter[str] = field(default_factory=Counter[str])
     notes: list[str] = field(default_factory=list[str])
 
@@ -52,65 +50,60 @@ def read_import(
     if last is not None and last.digest == digest.hexdigest():
         return last
     # In a folder, people edit the pages. The document is used only if there are no pages.
-    pages = [one for one in files if one[0] != DOCUMENT] or files
-    reading = ImportContent([name for name, _ in pages], digest.hexdigest())
+    chosen = [one for one in files if one[0] != DOCUMENT] or files
+    reading = ImportContent([name for name, _ in chosen], digest.hexdigest())
     made: list[tuple[int, Callable[[], AnyImportRow]]] = []
     kind_in = lru_cache(1000)(find_secret_kind)  # most rows share their origin's texts
-    for name, data in pages:
-        for number, make in enumerate(_iter_file_rows(name, _decode_file(name, data), reading)):
+    for name, data in chosen:
+        for number, make in enumerate(_iter_file_rows(name, _decode_file(name, data))):
             if number % _CHECKED_AT_ONCE == 0:
                 stop.check()
             row = make()
             if kind := next((kind for words in row.iter_texts() if words and (kind := kind_in(words))), None):
                 reading.secrets[kind] += 1
                 continue
-            reading.kinds[row.kind] += 1
             made.append((ORDER.index(row.kind), make))
     made.sort(key=lambda one: one[0])  # stable: keeps the file's order within a kind
     reading.rows = [make for _, make in made]
     return reading
 
 
-def _iter_file_rows(name: str, text: str, reading: ImportContent) -> Iterator[Callable[[], AnyImportRow]]:
+def _iter_file_rows(name: str, text: str) -> Iterator[Callable[[], AnyImportRow]]:
     ending = name.lower().rsplit(".", 1)[-1]
-    if ending in ("jsonl", "ndjson"):
-        for found in json_document.find_json_lines(text):
-            yield lambda found=found: json_document.read_row(text, found)
-    elif ending == "json":
-        for found in json_document.find_rows(text):
-            yield lambda found=found: json_document.read_row(text, found)
-    elif ending in ("md", "markdown"):
-        for _, row in _iter_page_rows(name, text, reading):
+    if ending in ("md", "markdown"):
+        for row in _read_page_rows(name, text):
             yield lambda row=row: row
-    else:
+        return
+    find_rows = _DOCUMENTS.get(ending)
+    if find_rows is None:
         raise InvalidArguments(
             f"{name[:100]} is not a kind of file that is imported.",
             hint="There are .json, .jsonl and the .md pages of an export.",
             field="file_path",
         )
+    for found in find_rows(text):
+        yield lambda found=found: json_document.read_row(text, found)
 
 
-def _iter_page_rows(name: str, text: str, reading: ImportContent) -> Iterator[tuple[int, AnyImportRow]]:
+_DOCUMENTS = {
+    "json": json_document.find_rows,
+    "jsonl": json_document.find_json_lines,
+    "ndjson": json_document.find_json_lines,
+}
+
+
+def _read_page_rows(name: str, text: str) -> Iterable[AnyImportRow]:
     page = read_page(text)
-    kind = page.kind or name.lower().rsplit(".", 1)[0]
     if page.version > 1:
         raise line_error(1, f"this page is of version {page.version}, made by a newer Annabelle")
-    if kind == pages.FACTS_KIND:
-        yield from pages.read_facts(page)
-    elif kind == pages.PROFILE_KIND:
-        row = pages.read_profile(page)
-        validate_profile(dict(row.content))
-        yield 1, row
-    elif kind == pages.CONTACTS:
-        yield from pages.read_contacts(page)
-    elif kind == pages.PROJECTS:
-        yield from pages.read_projects(page)
-    else:
+    read = pages.READERS.get(page.kind or name.lower().rsplit(".", 1)[0])
+    if read is None:
         raise InvalidArguments(
             f"{name[:100]} is not a page that can be imported.",
             hint=f"Pages are {', '.join(PAGES)}; conversations come from the JSON export.",
             field="file_path",
         )
+    return read(page)
 
 
 def _decode_file(name: str, data: bytes) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal, cast
+from typing import Annotated, ClassVar, Literal, cast, get_args
 
 from pydantic import (
     AfterValidator,
@@ -12,6 +12,7 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
+    StringConstraints,
     TypeAdapter,
     ValidationError,
 )
@@ -29,6 +30,7 @@ from annabelle.core.trust import (
 )
 from annabelle.servers.memory.arguments import Label, Name, Notes, one_line
 from annabelle.servers.memory.fact_fields import MAX_CHARACTERS
+from annabelle.servers.memory.files.markdown import checksum
 
 MAX_WORDS = 200_000
 
@@ -36,6 +38,7 @@ Id = Annotated[int, Field(ge=1, le=2**53)]
 Check = Annotated[str, Field(pattern=r"^[0-9a-f]{8}$")]
 Words = Annotated[str, Field(max_length=MAX_WORDS)]
 Json = dict[str, JsonValue]
+Address = Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True)]
 
 
 def _check_fact_words(text: str) -> str:
@@ -53,12 +56,15 @@ class ImportRow(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
+    checked: ClassVar[tuple[str, ...]] = ()
+    """Fields whose texts may contain a secret."""
+
     def iter_texts(self) -> Iterable[str]:
-        """All texts that may contain a secret."""
-        return ()
+        return iter_strings([getattr(self, name) for name in self.checked])
 
 
 class FactImportRow(ImportRow):
+    checked = ("fact", "source", "origin")
     kind: Literal["fact"] = "fact"
     id: Id | None = None
     fact: FactText
@@ -77,22 +83,24 @@ class FactImportRow(ImportRow):
     superseded_by: Id | None = None
     last_accessed_at: AwareDatetime | None = None
 
-    def iter_texts(self) -> Iterable[str]:
-        return (self.fact, self.source, "\n".join(iter_strings(self.origin)))
 
+class PageEntry(ImportRow):
+    """A piece of a page. `id`, `check` and `trust` are as of the export."""
 
-class FactLine(ImportRow):
-    """A line of the facts page. `check` and `trust` are as of the export."""
-
-    kind: Literal["line"] = "line"
     id: Id | None = None
     check: Check | None = None
     trust: Trust = "trusted"
+
+
+class FactLine(PageEntry):
+    checked = ("fact",)
+    kind: Literal["line"] = "line"
     fact: FactText
     category: FactCategory
 
-    def iter_texts(self) -> Iterable[str]:
-        return (self.fact,)
+    @property
+    def unedited(self) -> bool:
+        return self.check == checksum(self.fact, self.category)
 
 
 class FactListingRow(ImportRow):
@@ -106,6 +114,7 @@ class FactListingRow(ImportRow):
 
 
 class TurnImportRow(ImportRow):
+    checked = ("user_message", "agent_response")
     kind: Literal["conversation"] = "conversation"
     id: Id | None = None
     session_id: Annotated[str, Field(max_length=300)]
@@ -120,23 +129,19 @@ class TurnImportRow(ImportRow):
     created_at: AwareDatetime | None = None
     extracted_at: AwareDatetime | None = None
 
-    def iter_texts(self) -> Iterable[str]:
-        return (self.user_message, self.agent_response)
-
 
 class ProfileRow(ImportRow):
     """The current profile, and when it was last changed."""
 
+    checked = ("content",)
     kind: Literal["profile"] = "profile"
     content: Json
     version: Annotated[int, Field(ge=0)]
     updated_at: AwareDatetime | None = None
 
-    def iter_texts(self) -> Iterable[str]:
-        return iter_strings(self.content)
-
 
 class ProfileVersionRow(ImportRow):
+    checked = ("reason", "content")
     kind: Literal["profile_version"] = "profile_version"
     version: Annotated[int, Field(ge=1)]
     content: Json
@@ -144,9 +149,6 @@ class ProfileVersionRow(ImportRow):
     trust: Trust = "trusted"
     origin: Json = Field(default_factory=dict[str, JsonValue])
     changed_at: AwareDatetime
-
-    def iter_texts(self) -> Iterable[str]:
-        return (self.reason, *iter_strings(self.content))
 
 
 class ProfilePage(ImportRow):
@@ -158,20 +160,9 @@ class ProfilePage(ImportRow):
     check: Check | None = None
 
 
-class ContactFields(ImportRow):
-    name: Name
-    email: Annotated[str, Field(max_length=320, pattern=r"^\s*[^@\s<>,;\"]+@[^@\s<>,;\"]+\s*$")]
-    company: Label | None = None
-    role: Label | None = None
-    type: ContactType = "work"
-    notes: Notes | None = None
+class DocumentRow(ImportRow):
+    """A row of a document, with its metadata."""
 
-    def iter_texts(self) -> Iterable[str]:
-        return iter_strings([self.name, self.company, self.role, self.notes])
-
-
-class ContactImportRow(ContactFields):
-    kind: Literal["contact"] = "contact"
     id: Id
     trust: Trust = "trusted"
     origin: Json = Field(default_factory=dict[str, JsonValue])
@@ -179,14 +170,26 @@ class ContactImportRow(ContactFields):
     updated_at: AwareDatetime
 
 
-class ContactEntry(ContactFields):
+class ContactFields(ImportRow):
+    checked = ("name", "company", "role", "notes")
+    name: Name
+    email: Annotated[Address, Field(max_length=320, pattern=r"^\s*[^@\s<>,;\"]+@[^@\s<>,;\"]+\s*$")]
+    company: Label | None = None
+    role: Label | None = None
+    type: ContactType = "work"
+    notes: Notes | None = None
+
+
+class ContactImportRow(ContactFields, DocumentRow):
+    kind: Literal["contact"] = "contact"
+
+
+class ContactEntry(ContactFields, PageEntry):
     kind: Literal["contact_entry"] = "contact_entry"
-    id: Id | None = None
-    check: Check | None = None
-    trust: Trust = "trusted"
 
 
 class ProjectFields(ImportRow):
+    checked = ("name", "description", "company")
     name: Name
     status: ProjectStatus = "active"
     type: ProjectType = "work"
@@ -194,37 +197,27 @@ class ProjectFields(ImportRow):
     company: Label | None = None
     priority: Priority | None = None
 
-    def iter_texts(self) -> Iterable[str]:
-        return iter_strings([self.name, self.description, self.company])
 
-
-class ProjectImportRow(ProjectFields):
-    """A project with its metadata. People are ids of the same file."""
+class ProjectImportRow(ProjectFields, DocumentRow):
+    """People are ids of the same file."""
 
     kind: Literal["project"] = "project"
-    id: Id
     primary_contact_id: Id | None = None
     participants: list[Id] = Field(default_factory=list[int])
-    trust: Trust = "trusted"
-    origin: Json = Field(default_factory=dict[str, JsonValue])
-    created_at: AwareDatetime
-    updated_at: AwareDatetime
 
 
-class ProjectEntry(ProjectFields):
+class ProjectEntry(ProjectFields, PageEntry):
     """A project on a page. People are email addresses."""
 
     kind: Literal["project_entry"] = "project_entry"
-    id: Id | None = None
-    check: Check | None = None
-    trust: Trust = "trusted"
-    primary_contact: str | None = None
-    participants: list[str] = Field(default_factory=list[str])
+    primary_contact: Address | None = None
+    participants: list[Address] = Field(default_factory=list[str])
 
 
 class SourceImportRow(ImportRow):
     """A project's location at an MCP server."""
 
+    checked = ("external_project_id", "external_project_name")
     kind: Literal["source"] = "source"
     project_id: Id
     mcp_name: Name
@@ -233,9 +226,6 @@ class SourceImportRow(ImportRow):
     source_type: SourceType = "manual"
     last_status: SourceStatus = "unknown"
     last_checked_at: AwareDatetime | None = None
-
-    def iter_texts(self) -> Iterable[str]:
-        return iter_strings([self.external_project_id, self.external_project_name])
 
 
 AnyImportRow = (
@@ -252,22 +242,9 @@ AnyImportRow = (
     | FactLine
     | FactListingRow
 )
+"""In import order: a row comes after those it refers to."""
 
-ORDER = (
-    "contact",
-    "contact_entry",
-    "project",
-    "project_entry",
-    "source",
-    "profile_version",
-    "profile",
-    "profile_page",
-    "conversation",
-    "fact",
-    "line",
-    "listing",
-)
-"""Import order: a row comes after those it refers to."""
+ORDER: tuple[str, ...] = tuple(row.model_fields["kind"].default for row in get_args(AnyImportRow))
 
 _any_row: TypeAdapter[AnyImportRow] = TypeAdapter(Annotated[AnyImportRow, Field(discriminator="kind")])
 

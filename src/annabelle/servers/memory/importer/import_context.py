@@ -1,17 +1,19 @@
-"""State of one import: owner, file, trust and counts."""
+"""State of one import: owner, file, trust and counts. Cheap to import."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING
 
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Trust
 from annabelle.servers.memory.arguments import lowest_trust
 from annabelle.store.memory.owner import Owner
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 SHOWN = 20
 
@@ -29,19 +31,16 @@ class ImportTally:
     def count(self, kind: str, outcome: str, by: int = 1) -> None:
         self.counts.setdefault(kind, Counter())[outcome] += by
 
-    def get(self, kind: str, outcome: str) -> int:
-        return self.counts.get(kind, Counter())[outcome]
-
 
 @dataclass(frozen=True, slots=True)
-class ImportContext:
-    connection: Connection
+class ImportSource:
+    """Whose memory a file is imported into, and how far the file is trusted."""
+
     owner: Owner
     name: str
     trust: Trust
     origin: JsonObject
     prune: bool
-    tally: ImportTally
 
     def limit_trust(self, claimed: Trust) -> Trust:
         """Trust of a row: what it claims, but never more than the file's."""
@@ -55,3 +54,10 @@ class ImportContext:
         """Add this import to a row's origin. Ignores the origin claimed by an untrusted file."""
         note = {"file": self.name, "at": now().isoformat()}
         return {**(self.file_origin() if self.trust == "untrusted" else claimed), "import": note}
+
+
+class RowImporter:
+    """Base of what imports rows of one kind. All importers of an import share its transaction and its tally."""
+
+    def __init__(self, connection: Connection, source: ImportSource, tally: ImportTally) -> None:
+        self._connection, self._owner, self._source, self._tally = connection, source.owner, source, tally

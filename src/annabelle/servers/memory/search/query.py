@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from annabelle.core.text import split_search_words
+from annabelle.language.lexicon import load_lexicon
+from annabelle.store.memory.query_parts import SearchTerm
 
-_MONTHS = "january february march april may june july august september october november december"
-_NUMBERS = {name: number for number, long in enumerate(_MONTHS.split(), 1) for name in (long, long[:3])}
+_WORDS = load_lexicon("recall")
+_NUMBERS = {name: number for number, long in enumerate(_WORDS.phrases("months"), 1) for name in (long, long[:3])}
 _MONTH = "|".join(sorted(_NUMBERS, key=len, reverse=True))
 _ISO = re.compile(r"\b((?:19|20)\d\d)-(\d{1,2})(?:-(\d{1,2}))?\b")
 _DAY_FIRST = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?\s+({_MONTH})\b\.?(?:,?\s+((?:19|20)\d\d))?", re.I)
 _MONTH_FIRST = re.compile(
     rf"\b({_MONTH})\b\.?(?:\s+(\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d))?(?:,?\s+((?:19|20)\d\d))?", re.I
 )
-_YEAR = re.compile(r"\b(?:in|of|during|since|year)\s+((?:19|20)\d\d)\b", re.I)
-# Words of their own as well: they are dates with a number beside them, or after one of these.
-_WORDS_TOO = {"may", "march", "mar", "jan", "dec", "sep"}
-_BEFORE = re.compile(r"\b(?:in|of|on|during|since|until|by|last|this|next|early|late|mid)\s*-?\s*$", re.I)
+_YEAR = re.compile(rf"\b{_WORDS.alternation('before_year')}\s+((?:19|20)\d\d)\b", re.I)
+_MONTHS_OR_WORDS = _WORDS.words("months_or_words")
+_BEFORE = re.compile(rf"\b{_WORDS.alternation('before_month')}\s*-?\s*$", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def find_dates(query: str) -> tuple[NamedDate, ...]:
     rest = _DAY_FIRST.sub(" ", rest)
     for match in _MONTH_FIRST.finditer(rest):
         alone = not match[2] and not match[3]
-        if alone and match[1].lower() in _WORDS_TOO and not _BEFORE.search(rest[: match.start()]):
+        if alone and match[1].lower() in _MONTHS_OR_WORDS and not _BEFORE.search(rest[: match.start()]):
             continue
         year, day = (int(match[number]) if match[number] else None for number in (3, 2))
         found.append(NamedDate(year, _NUMBERS[match[1].lower()], day))
@@ -55,21 +56,9 @@ def find_dates(query: str) -> tuple[NamedDate, ...]:
     return tuple(found)
 
 
-_QUESTION = (
-    "what which who whom whose when where why how did do does is are was were has have had the a an of in on to for"
-)
-_COMMON = """
-and or but if at by with about from off out as be been being am doing done having i me my mine we us our you your he
-him his she her they them their it its this that these those there here many much long old often kind type name can
-could will would shall should may might must not no nor so than too very just also any some such both each few more
-most other own same s t d ll m re ve please tell remember forgot return answer format give e g ie etc
-"""
-
-QUESTION_WORDS = frozenset(_QUESTION.split())
-"""What makes a sentence a question: no answer says them."""
-
-STOP_WORDS = QUESTION_WORDS.union(_COMMON.split())
-
+QUESTION_WORDS = _WORDS.words("question")
+STOP_WORDS = QUESTION_WORDS | _WORDS.words("common")
+_NO_KEYWORDS = STOP_WORDS | _WORDS.words("in_every_fact")
 
 READ_CHARACTERS = 2_000
 """Of a longer question, the beginning is looked for."""
@@ -109,20 +98,25 @@ def parse_query(text: str, speakers: Collection[str] = ()) -> SearchQuery:
     )
 
 
-# Every other fact has one of these.
-_IN_EVERY_FACT = frozenset(
-    ("user", "users", "likes", "like", "prefers", "prefer", "uses", "use", "wants", "want", "needs", "need", "lives",
-     "works", "often", "always", "usually", "currently", "now", "since", "one", "new")
-)  # fmt: skip
-
-
 def keywords(text: str) -> frozenset[str]:
     """Words of more than two letters, or two of a writing where those are a word; without the common ones."""
     return frozenset(
         word
         for word in split_search_words(text)
-        if len(word) > (2 if word.isascii() else 1) and word not in STOP_WORDS and word not in _IN_EVERY_FACT
+        if len(word) > (2 if word.isascii() else 1) and word not in _NO_KEYWORDS
     )
+
+
+def choose_rare(terms: Sequence[SearchTerm], most: int, least: int = 0) -> list[SearchTerm]:
+    """The rarest words that stand in at most `most` places together, and in any case the `least` rarest."""
+    chosen: list[SearchTerm] = []
+    total = 0
+    for term in sorted((term for term in terms if term.frequency), key=lambda term: term.frequency):
+        total += term.frequency
+        if len(chosen) >= least and total > most:
+            break
+        chosen.append(term)
+    return chosen
 
 
 def overlap_share(one: frozenset[str], other: frozenset[str]) -> float:

@@ -11,14 +11,14 @@ from sqlalchemy import Connection
 from annabelle.core.messages import now
 from annabelle.core.trust import FactCategory
 from annabelle.embeddings import Embedder, EmbeddingsUnavailable
-from annabelle.servers.memory.search import ranking
-from annabelle.servers.memory.search.query import parse_query
-from annabelle.servers.memory.search.ranking import (
+from annabelle.servers.memory.search import scores
+from annabelle.servers.memory.search.hits import SearchHits
+from annabelle.servers.memory.search.query import choose_rare, parse_query
+from annabelle.servers.memory.search.scores import (
     TEXT_CANDIDATES,
     UNRELATED,
     VECTOR_CANDIDATES,
     SearchCandidates,
-    SearchHits,
     SearchWeights,
 )
 from annabelle.servers.memory.search.turn_index import TurnIndex
@@ -27,7 +27,6 @@ from annabelle.store.database import Database
 from annabelle.store.memory import conversations, text_index, vectors
 from annabelle.store.memory.conversations import ConversationPosition
 from annabelle.store.memory.owner import Owner, SearchKind
-from annabelle.store.memory.text_index import SearchTerm
 
 READ_AT_MOST = 1_500
 """Places of words that one search reads: past that a word is so common here that it tells little and costs much."""
@@ -42,27 +41,13 @@ def find_by_words(
     among: set[int] | None = None,
 ) -> dict[int, float]:
     """Rows that hold the telling words, with their scores, best first."""
-    chosen = choose_rare(text_index.count_terms(connection, kind, words))
+    chosen = choose_rare(text_index.count_terms(connection, kind, words), READ_AT_MOST, 1)
     if among is None:
         return dict(text_index.find_rows(connection, kind, owner, chosen, limit))
     # The index knows nothing of categories and days, so enough is asked for to find those that fit.
     found = text_index.find_rows(connection, kind, owner, chosen, limit * 20)
     return dict([hit for hit in found if hit[0] in among][:limit])
 
-
-def choose_rare(terms: Sequence[SearchTerm]) -> list[SearchTerm]:
-    """The rarest words, as many as may be read; the rarest of all in any case."""
-    chosen: list[SearchTerm] = []
-    total = 0
-    for term in sorted((term for term in terms if term.frequency), key=lambda term: term.frequency):
-        total += term.frequency
-        if chosen and total > READ_AT_MOST:
-            break
-        chosen.append(term)
-    return chosen
-
-
-__all__ = ["Search", "SearchWeights"]
 
 _NEARLY_THE_SAME = 0.8
 
@@ -145,19 +130,19 @@ class Search:
         """
         asked, among = parse_query(query), None
         if category is not None:
-            among = await self._database.read(lambda c: ranking.load_ids_in(c, owner, category))
+            among = await self._database.read(lambda c: scores.load_ids_in(c, owner, category))
         vector, cosines = await self._find_nearest("fact", owner, asked.meaning, among)
 
-        def read_candidates(connection: Connection) -> tuple[SearchCandidates, ranking.KnownFacts]:
+        def read_candidates(connection: Connection) -> tuple[SearchCandidates, scores.KnownFacts]:
             proposal = _find_candidates(connection, "fact", owner, query, asked.words, cosines, among)
             if fill and cosines is not None and proposal.cosines is None:
                 proposal = SearchCandidates("hybrid", cosines, proposal.texts)
-            return proposal, ranking.load_known(connection, owner, proposal, limit)
+            return proposal, scores.load_known(connection, owner, proposal, limit)
 
         proposal, known = await self._database.read(read_candidates)
         if vector is not None and proposal.cosines is not None:
             proposal = proposal.with_cosines(self._matrices.scores("fact", owner, vector, list(known)))
-        return ranking.rank_facts(proposal, known, self._weights, limit, now().timestamp(), fill=fill)
+        return scores.rank_facts(proposal, known, self._weights, limit, now().timestamp(), fill=fill)
 
     async def search_conversations(
         self, owner: Owner, query: str, limit: int, *, since: datetime | None = None, until: datetime | None = None
@@ -170,13 +155,13 @@ class Search:
         proposal = await self._database.read(
             lambda c: _find_candidates(c, "conversation", owner, query, asked.words, cosines, among)
         )
-        near = ranking.with_neighbours(proposal, turns)
+        near = scores.with_neighbours(proposal, turns)
         if vector is not None and proposal.cosines is not None:
             proposal = proposal.with_cosines(self._matrices.scores("conversation", owner, vector, list(near)))
         rows = near if among is None else [row for row in near if row in among]
         named = frozenset(number for name in asked.speakers for number in turns.named[name])
-        return ranking.rank_turns(
-            proposal, rows, near, ranking.TurnQuery(asked, named, now().timestamp()), self._weights, limit
+        return scores.rank_turns(
+            proposal, rows, near, scores.TurnQuery(asked, named, now().timestamp()), self._weights, limit
         )
 
     async def _find_nearest(

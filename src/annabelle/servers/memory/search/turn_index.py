@@ -9,9 +9,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from annabelle.core.text import split_search_words
+from annabelle.language.lexicon import load_lexicon
 from annabelle.store.memory.conversations import ConversationPosition
 
-_NOBODY = frozenset({"", "user", "assistant", "agent", "system", "human", "ai", "bot", "me", "you", "i"})
+_NOBODY = load_lexicon("recall").words("nobody")
 """Speakers that are no names."""
 
 

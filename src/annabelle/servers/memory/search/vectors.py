@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annabelle.embeddings.matrix import VectorMatrix
+from annabelle.store.memory.facts import FactVector
 from annabelle.store.memory.owner import Owner, SearchKind
 from annabelle.store.memory.vectors import MOST_PIECES, VectorBlock
 
@@ -15,6 +16,10 @@ Vectors = NDArray[np.float32]
 
 _PIECE_BITS = 4
 assert MOST_PIECES < 1 << _PIECE_BITS
+
+
+def to_array(vector: FactVector) -> Vectors:
+    return np.frombuffer(vector.data, "<f4")
 
 
 class OwnerVectors:

@@ -34,26 +34,35 @@ TEXT_ON_POSTGRESQL = (
 )
 
 
-def upgrade() -> None:
+def create_owned_table(name: str, *columns: sa.schema.SchemaItem) -> None:
+    """Creates a table whose rows have an id that is never used again, and an owner."""
     op.create_table(
-        "changes",
+        name,
         sa.Column("id", COUNTER, autoincrement=True, nullable=False),
         sa.Column("user_id", sa.Text(), nullable=False),
         sa.Column("agent_id", sa.Text(), nullable=False),
+        *columns,
+        sa.PrimaryKeyConstraint("id", name=f"pk_{name}"),
+        sqlite_autoincrement=True,
+    )
+
+
+def create_index(table: str, *columns: str) -> None:
+    op.create_index(f"ix_{table}_{'_'.join(columns)}", table, list(columns), unique=False)
+
+
+def upgrade() -> None:
+    create_owned_table(
+        "changes",
         sa.Column("kind", sa.Text(), nullable=False),
         sa.Column("summary", SafeText(), nullable=False),
         sa.Column("actions", JsonText(), nullable=False),
         sa.Column("made_at", UtcTimestamp(), nullable=False),
         sa.Column("undone_at", UtcTimestamp(), nullable=True),
-        sa.PrimaryKeyConstraint("id", name="pk_changes"),
-        sqlite_autoincrement=True,
     )
-    op.create_index("ix_changes_user_id_agent_id_made_at", "changes", ["user_id", "agent_id", "made_at"], unique=False)
-    op.create_table(
+    create_index("changes", "user_id", "agent_id", "made_at")
+    create_owned_table(
         "contacts",
-        sa.Column("id", COUNTER, autoincrement=True, nullable=False),
-        sa.Column("user_id", sa.Text(), nullable=False),
-        sa.Column("agent_id", sa.Text(), nullable=False),
         sa.Column("name", SafeText(), nullable=False),
         sa.Column("email", SafeText(), nullable=False),
         sa.Column("company", SafeText(), nullable=True),
@@ -64,15 +73,10 @@ def upgrade() -> None:
         sa.Column("origin", JsonText(), nullable=False),
         sa.Column("created_at", UtcTimestamp(), nullable=False),
         sa.Column("updated_at", UtcTimestamp(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name="pk_contacts"),
         sa.UniqueConstraint("user_id", "agent_id", "email", name="uq_contacts_user_id_agent_id_email"),
-        sqlite_autoincrement=True,
     )
-    op.create_table(
+    create_owned_table(
         "conversations",
-        sa.Column("id", COUNTER, autoincrement=True, nullable=False),
-        sa.Column("user_id", sa.Text(), nullable=False),
-        sa.Column("agent_id", sa.Text(), nullable=False),
         sa.Column("session_id", sa.Text(), nullable=False),
         sa.Column("message_id", sa.Text(), nullable=True),
         sa.Column("speaker", SafeText(), nullable=False),
@@ -85,31 +89,14 @@ def upgrade() -> None:
         sa.Column("created_at", UtcTimestamp(), nullable=False),
         sa.Column("extracted_at", UtcTimestamp(), nullable=True),
         sa.Column("import_key", sa.Text(), nullable=True),
-        sa.PrimaryKeyConstraint("id", name="pk_conversations"),
         sa.UniqueConstraint("user_id", "agent_id", "import_key", name="uq_conversations_user_id_agent_id_import_key"),
         sa.UniqueConstraint("user_id", "agent_id", "message_id", name="uq_conversations_user_id_agent_id_message_id"),
-        sqlite_autoincrement=True,
     )
-    op.create_index(
-        "ix_conversations_user_id_agent_id_extracted_at",
-        "conversations",
-        ["user_id", "agent_id", "extracted_at"],
-        unique=False,
-    )
-    op.create_index(
-        "ix_conversations_user_id_agent_id_said_at", "conversations", ["user_id", "agent_id", "said_at"], unique=False
-    )
-    op.create_index(
-        "ix_conversations_user_id_agent_id_session_id_id",
-        "conversations",
-        ["user_id", "agent_id", "session_id", "id"],
-        unique=False,
-    )
-    op.create_table(
+    create_index("conversations", "user_id", "agent_id", "extracted_at")
+    create_index("conversations", "user_id", "agent_id", "said_at")
+    create_index("conversations", "user_id", "agent_id", "session_id", "id")
+    create_owned_table(
         "facts",
-        sa.Column("id", COUNTER, autoincrement=True, nullable=False),
-        sa.Column("user_id", sa.Text(), nullable=False),
-        sa.Column("agent_id", sa.Text(), nullable=False),
         sa.Column("fact", SafeText(), nullable=False),
         sa.Column("fact_hash", sa.Text(), nullable=False),
         sa.Column("about", sa.Text(), nullable=True),
@@ -128,50 +115,31 @@ def upgrade() -> None:
         sa.Column("last_accessed_at", UtcTimestamp(), nullable=True),
         sa.Column("import_key", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(["superseded_by"], ["facts.id"], name="fk_facts_superseded_by", ondelete="SET NULL"),
-        sa.PrimaryKeyConstraint("id", name="pk_facts"),
         sa.UniqueConstraint("user_id", "agent_id", "import_key", name="uq_facts_user_id_agent_id_import_key"),
-        sqlite_autoincrement=True,
     )
-    op.create_index("ix_facts_user_id_agent_id_about", "facts", ["user_id", "agent_id", "about"], unique=False)
-    op.create_index("ix_facts_superseded_by", "facts", ["superseded_by"], unique=False)
-    op.create_index(
-        "ix_facts_user_id_agent_id_category_retired_at",
-        "facts",
-        ["user_id", "agent_id", "category", "retired_at"],
-        unique=False,
-    )
-    op.create_index(
-        "ix_facts_user_id_agent_id_created_at", "facts", ["user_id", "agent_id", "created_at"], unique=False
-    )
-    op.create_index("ix_facts_user_id_agent_id_fact_hash", "facts", ["user_id", "agent_id", "fact_hash"], unique=False)
-    op.create_table(
+    create_index("facts", "user_id", "agent_id", "about")
+    create_index("facts", "superseded_by")
+    create_index("facts", "user_id", "agent_id", "category", "retired_at")
+    create_index("facts", "user_id", "agent_id", "created_at")
+    create_index("facts", "user_id", "agent_id", "fact_hash")
+    create_owned_table(
         "imports",
-        sa.Column("id", COUNTER, autoincrement=True, nullable=False),
-        sa.Column("user_id", sa.Text(), nullable=False),
-        sa.Column("agent_id", sa.Text(), nullable=False),
         sa.Column("digest", sa.Text(), nullable=False),
         sa.Column("name", SafeText(), nullable=False),
         sa.Column("total", sa.Integer(), nullable=False),
         sa.Column("begun_at", UtcTimestamp(), nullable=False),
         sa.Column("finished", sa.Boolean(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name="pk_imports"),
         sa.UniqueConstraint("user_id", "agent_id", "digest", name="uq_imports_user_id_agent_id_digest"),
-        sqlite_autoincrement=True,
     )
-    op.create_table(
+    create_owned_table(
         "profile_history",
-        sa.Column("id", COUNTER, autoincrement=True, nullable=False),
-        sa.Column("user_id", sa.Text(), nullable=False),
-        sa.Column("agent_id", sa.Text(), nullable=False),
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("profile", JsonText(), nullable=False),
         sa.Column("reason", SafeText(), nullable=False),
         sa.Column("trust", sa.Text(), nullable=False),
         sa.Column("origin", JsonText(), nullable=False),
         sa.Column("changed_at", UtcTimestamp(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name="pk_profile_history"),
         sa.UniqueConstraint("user_id", "agent_id", "version", name="uq_profile_history_user_id_agent_id_version"),
-        sqlite_autoincrement=True,
     )
     op.create_table(
         "profiles",
@@ -193,8 +161,8 @@ def upgrade() -> None:
         sa.Column("vector", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("kind", "row_id", name="pk_vectors"),
     )
-    op.create_index("ix_vectors_model", "vectors", ["model"], unique=False)
-    op.create_index("ix_vectors_user_id_agent_id_kind", "vectors", ["user_id", "agent_id", "kind"], unique=False)
+    create_index("vectors", "model")
+    create_index("vectors", "user_id", "agent_id", "kind")
     op.create_table(
         "import_rows",
         sa.Column("import_id", COUNTER, nullable=False),
@@ -203,11 +171,8 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["import_id"], ["imports.id"], name="fk_import_rows_import_id", ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("import_id", "number", name="pk_import_rows"),
     )
-    op.create_table(
+    create_owned_table(
         "projects",
-        sa.Column("id", COUNTER, autoincrement=True, nullable=False),
-        sa.Column("user_id", sa.Text(), nullable=False),
-        sa.Column("agent_id", sa.Text(), nullable=False),
         sa.Column("name", SafeText(), nullable=False),
         sa.Column("status", sa.Text(), nullable=False),
         sa.Column("type", sa.Text(), nullable=False),
@@ -223,16 +188,11 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(
             ["primary_contact_id"], ["contacts.id"], name="fk_projects_primary_contact_id", ondelete="SET NULL"
         ),
-        sa.PrimaryKeyConstraint("id", name="pk_projects"),
         sa.UniqueConstraint("user_id", "agent_id", "name", name="uq_projects_user_id_agent_id_name"),
-        sqlite_autoincrement=True,
     )
-    op.create_index("ix_projects_primary_contact_id", "projects", ["primary_contact_id"], unique=False)
-    op.create_table(
+    create_index("projects", "primary_contact_id")
+    create_owned_table(
         "project_sources",
-        sa.Column("id", COUNTER, autoincrement=True, nullable=False),
-        sa.Column("user_id", sa.Text(), nullable=False),
-        sa.Column("agent_id", sa.Text(), nullable=False),
         sa.Column("project_id", COUNTER, nullable=False),
         sa.Column("mcp_name", sa.Text(), nullable=False),
         sa.Column("external_project_id", SafeText(), nullable=True),
@@ -245,9 +205,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(
             ["project_id"], ["projects.id"], name="fk_project_sources_project_id", ondelete="CASCADE"
         ),
-        sa.PrimaryKeyConstraint("id", name="pk_project_sources"),
         sa.UniqueConstraint("project_id", "mcp_name", name="uq_project_sources_project_id_mcp_name"),
-        sqlite_autoincrement=True,
     )
     for statement in TEXT_ON_SQLITE if op.get_bind().dialect.name == "sqlite" else TEXT_ON_POSTGRESQL:
         op.execute(statement)

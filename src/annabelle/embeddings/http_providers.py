@@ -1,4 +1,4 @@
-"""Embeddings over OpenAI's protocol, metered in the ledger if they cost money (CST-09, TRU-01)."""
+"""Embeddings over Ollama's and OpenAI's protocols, metered in the ledger if they cost money (CST-09, TRU-01)."""
 
 from __future__ import annotations
 
@@ -87,9 +87,6 @@ def _reported_tokens(answer: object) -> int | None:
     return counted if isinstance(counted, int) and counted >= 0 else None
 
 
-_LABELS = {"openai": "OpenAI", "lmstudio": "LM Studio"}
-
-
 class OpenAiEmbeddingProtocol:
     """`/embeddings`, which returns each vector with the index of its text."""
 
@@ -114,13 +111,41 @@ class OpenAiEmbeddingProtocol:
         return [rows[place] for place in range(len(rows))]
 
 
+class OllamaEmbeddingProtocol:
+    """`/api/embed`, which truncates long texts itself."""
+
+    path = "/api/embed"
+
+    def body(self, model: str, texts: list[str]) -> JsonObject:
+        return {"model": model, "input": texts, "truncate": True}
+
+    def rows(self, answer: object) -> list[object]:
+        rows = cast("JsonObject", answer).get("embeddings") if isinstance(answer, dict) else None
+        if not isinstance(rows, list):
+            raise ValueError("no embeddings")
+        return cast("list[object]", rows)
+
+
+_LABELS = {"openai": "OpenAI", "lmstudio": "LM Studio"}
+
+
 def make(config: EmbeddingConfig, folder: Path | None, books: EmbeddingMeter | None = None) -> HttpEmbedder:
-    label = _LABELS.get(config.provider, "The server for embeddings")
-    hints = ProviderHints(
-        label=label,
+    hints = _find_hints(config)
+    charged = books if is_charged(config) else None
+    service = EmbeddingHttpClient(config, hints) if charged is None else MeteredHttpService(config, hints, charged)
+    protocol = OllamaEmbeddingProtocol() if config.provider == "ollama" else OpenAiEmbeddingProtocol()
+    return HttpEmbedder(service, protocol, EmbeddingModelChoice(config.provider, config.model, folder))
+
+
+def _find_hints(config: EmbeddingConfig) -> ProviderHints:
+    if config.provider == "ollama":
+        return ProviderHints(
+            label="Ollama",
+            start="Start it with: ollama serve (or set EMBEDDING_PROVIDER=embedded to do without).",
+            model=f"Get it with: ollama pull {config.model}",
+        )
+    return ProviderHints(
+        label=_LABELS.get(config.provider, "The server for embeddings"),
         start="Start it, or set EMBEDDING_PROVIDER=embedded to do without.",
         model="Load the model there, or name another in EMBEDDING_MODEL and restart Annabelle.",
     )
-    charged = books if is_charged(config) else None
-    service = EmbeddingHttpClient(config, hints) if charged is None else MeteredHttpService(config, hints, charged)
-    return HttpEmbedder(service, OpenAiEmbeddingProtocol(), EmbeddingModelChoice(config.provider, config.model, folder))

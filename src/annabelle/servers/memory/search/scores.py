@@ -12,50 +12,12 @@ from typing import Literal
 from sqlalchemy import Connection, bindparam, select
 
 from annabelle.core.trust import FactCategory
+from annabelle.servers.memory.search.hits import MemoryHit, ScoreParts, SearchHits, Tier
 from annabelle.servers.memory.search.query import SearchQuery
 from annabelle.servers.memory.search.turn_index import TurnIndex, TurnNeighbours
 from annabelle.store.memory.owner import Owner
 from annabelle.store.memory.query_parts import row_parameters, rows_by_id
 from annabelle.store.memory.tables import facts
-
-Tier = Literal["hybrid", "text", "substring"]
-"""By meaning and words; by words while there are no vectors; by the query as it stands when neither finds anything."""
-
-
-@dataclass(frozen=True, slots=True)
-class HitScore:
-    """What a score is made of, each from 0 to 1."""
-
-    vector: float = 0.0
-    """How close in meaning: the cosine."""
-    text: float = 0.0
-    """How much of the query's words, beside the row that has most of them."""
-    context: float = 0.0
-    """What the turns right before and after add."""
-    speaker: float = 0.0
-    """1 when the query names who said it."""
-    date: float = 0.0
-    """1 when it was said at a time the query names."""
-    recency: float = 0.0
-    confidence: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryHit:
-    row_id: int
-    score: float
-    parts: HitScore
-    before: int = 0
-    """The turn before it in its conversation; 0 when there is none."""
-    after: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class SearchHits:
-    """Best first."""
-
-    tier: Tier
-    hits: tuple[MemoryHit, ...] = ()
 
 
 def round_score(value: float) -> float:
@@ -202,7 +164,7 @@ def rank_facts(
     hits: list[MemoryHit] = []
     for row in nlargest(limit, scores, key=lambda row: (proposal.is_related(row), scores[row], row)):
         confidence, said_at = known[row]
-        parts = HitScore(
+        parts = ScoreParts(
             vector=round_score(proposal.cosine(row)),
             text=round_score(proposal.text_score(row)),
             recency=round_score(recency(said_at, at)),
@@ -279,7 +241,7 @@ def rank_turns(
     hits: list[MemoryHit] = []
     for row in nlargest(limit, scores, key=lambda row: (scores[row], row)):
         place = standing[row]
-        parts = HitScore(
+        parts = ScoreParts(
             vector=round_score(proposal.cosine(row)),
             text=round_score(proposal.text_score(row)),
             context=round_score(context[row]),
