@@ -9,7 +9,6 @@ from pydantic import ConfigDict, Field
 
 from annabelle.core.contract import TidyAction
 from annabelle.core.errors import InvalidArguments, NotAllowed
-from annabelle.core.ids import new_id
 from annabelle.core.messages import OWNER
 from annabelle.core.secrets.forget_mask import fold_spelling
 from annabelle.core.tools import CallContext
@@ -20,7 +19,6 @@ from annabelle.hub.context import HubContext
 from annabelle.hub.forgetting.forget_journal import ForgetRequest
 from annabelle.hub.forgetting.forget_service import ForgetReport
 from annabelle.hub.forgetting.memory_client import MemoryFactMatch
-from annabelle.hub.memory.fact_extraction import ExtractionRequest
 from annabelle.hub.memory.fact_tidier import FactTidyPlan, Planner
 from annabelle.hub.memory.memory_client import MemoryOwner, resolve_memory_owner
 from annabelle.hub.security.identities import CallerIdentity
@@ -109,18 +107,9 @@ async def learn_facts(request: Request, hub: TheHub, caller: Caller) -> LearnAns
     """Looks through conversations that were not looked through yet. It goes on when nobody waits for it."""
     asked = await read_body(request, Learn)
     owned = _memory_owner(hub, caller, asked.agent_id)
-    wanted = ExtractionRequest(
-        learn_id=f"learn:{new_id('call')}",
-        user_id=owned.user_id,
-        agent_id=owned.agent_id,
-        trace_id=owned.trace_id or new_id("tr"),
-        limit=asked.batch_size,
-        tries=1,
-    )
-    await hub.services.memory.extraction.begin(wanted)
-    learnt = await hub.services.memory.extraction.result(wanted.learn_id, _LEARN_SECONDS)
-    facts = [LearntView.from_row(fact) for fact in learnt.facts]
-    return LearnAnswer(turns=learnt.turns, facts=facts, refused=learnt.refused)
+    extraction = hub.services.memory.extraction
+    learnt = await extraction.run_for_caller(owned, None, asked.batch_size, _LEARN_SECONDS)
+    return LearnAnswer.from_row(learnt, facts=[LearntView.from_row(fact) for fact in learnt.facts])
 
 
 @router.post("/memory/tidy", **document("Put what is remembered in order", 404, body=Tidy))

@@ -21,14 +21,14 @@ from annabelle.core.errors import (
 )
 from annabelle.core.ids import new_id
 from annabelle.core.settings import Settings
-from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
+from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trace import TraceFile, use_trace
 from annabelle.core.trust import Trust
 from annabelle.durable.engine import Durable
 from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.agents.thinker_calls import ThinkerQuestions
 from annabelle.hub.memory.memory_client import MemoryClient, MemoryOwner, resolve_memory_owner
-from annabelle.toolbox.catalogue import OWN_WORDS, NativeTool
+from annabelle.toolbox.catalogue import OWN_WORDS, WRITES_ONCE, NativeTool, native_tool
 
 _log = logging.getLogger(__name__)
 LEARN_FACTS: Final = "learn_facts"
@@ -95,6 +95,21 @@ class FactExtractionWorkflow:
     async def begin(self, wanted: ExtractionRequest) -> None:
         """Start a run. It is on disk when this returns; the same id again changes nothing."""
         await self._deps.durable.start(LEARN_FACTS, wanted.learn_id, wanted.model_dump(mode="json"))
+
+    async def run_for_caller(
+        self, owned: MemoryOwner, call_id: str | None, limit: int, timeout: float
+    ) -> ExtractionOutcome:
+        """Outcome of one try over all threads, for somebody who waits. It goes on when nobody waits for it."""
+        wanted = ExtractionRequest(
+            learn_id=f"learn:{call_id or new_id('call')}",
+            user_id=owned.user_id,
+            agent_id=owned.agent_id,
+            trace_id=owned.trace_id or new_id("tr"),
+            limit=limit,
+            tries=1,
+        )
+        await self.begin(wanted)
+        return await self.result(wanted.learn_id, timeout)
 
     async def result(self, learn_id: str, timeout: float) -> ExtractionOutcome:
         """Outcome of a run. Raises Unavailable on timeout."""
@@ -233,56 +248,41 @@ def _is_worth_reading(turns: Sequence[PastTurn]) -> bool:
 
 
 _TOOL_SECONDS = 600.0
-_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {
-        "agent_id": {"type": "string", "maxLength": 100, "description": "Whose memory; by default your own"},
-        "batch_size": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 50,
-            "default": 10,
-            "description": "How many conversations to look through",
-        },
-    },
-    "additionalProperties": False,
-}
 
 
 def backfill_tool(learn: FactExtractionWorkflow, agents: AgentRegistry) -> NativeTool:
     """The same call id finds the same run."""
 
+    @native_tool(
+        "memory_backfill_extract_facts",
+        "Learn facts from stored conversations that nobody has looked through for facts yet.",
+        {
+            "agent_id": {"type": "string", "maxLength": 100, "description": "Whose memory; by default your own"},
+            "batch_size": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 50,
+                "default": 10,
+                "description": "How many conversations to look through",
+            },
+        },
+        annotations=WRITES_ONCE,
+        group="Memory",
+        timeout_seconds=_TOOL_SECONDS,
+        scan=OWN_WORDS,
+        answers=AnnabelleError,
+    )
     async def backfill(arguments: JsonObject, context: CallContext) -> ToolResult:
-        try:
-            owned = resolve_memory_owner(context, cast("str | None", arguments.get("agent_id")), agents)
-            wanted = ExtractionRequest(
-                learn_id=f"learn:{context.call_id or new_id('call')}",
-                user_id=owned.user_id,
-                agent_id=owned.agent_id,
-                trace_id=context.trace_id or new_id("tr"),
-                limit=cast("int", arguments.get("batch_size", 10)),
-                tries=1,
-            )
-            await learn.begin(wanted)
-            learnt = await learn.result(wanted.learn_id, _TOOL_SECONDS - 10)
-        except AnnabelleError as error:
-            return ToolResult.failure(error.body(context.trace_id))
+        owned = resolve_memory_owner(context, cast("str | None", arguments.get("agent_id")), agents)
+        learnt = await learn.run_for_caller(
+            owned, context.call_id, cast("int", arguments.get("batch_size", 10)), _TOOL_SECONDS - 10
+        )
         # The result contains the facts, which may be somebody else's words.
         trust: Trust = "untrusted" if any(fact.trust == "untrusted" for fact in learnt.facts) else "trusted"
         structured: JsonObject = {**learnt.model_dump(mode="json"), "trust": trust}
         return ToolResult(text=describe_outcome(learnt), structured=structured, trust=trust)
 
-    annotations = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
-    return NativeTool(
-        "memory_backfill_extract_facts",
-        "Learn facts from stored conversations that nobody has looked through for facts yet.",
-        _SCHEMA,
-        backfill,
-        annotations,
-        group="Memory",
-        timeout_seconds=_TOOL_SECONDS,
-        scan=OWN_WORDS,
-    )
+    return backfill
 
 
 def describe_outcome(learnt: ExtractionOutcome) -> str:
