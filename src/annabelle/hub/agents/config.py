@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
+from annabelle.core.config_file import ConfigFile, parse_config
 from annabelle.core.contract import AgentProfile, ThinkingSettings, ThinkingStrategy, TurnLimits
-from annabelle.core.errors import ConfigMistake, first_problem
+from annabelle.core.errors import ConfigMistake
 from annabelle.core.home import Home, write_atomically
 from annabelle.core.settings import Settings
 from annabelle.core.trust import ScanDirectionsChange
@@ -173,23 +172,11 @@ def default_config(settings: Settings) -> AgentsConfig:
 
 
 _log = logging.getLogger(__name__)
-Stamp = tuple[int, int, int]
+_TOPIC = "agents_config"
 
 
 def parse_agents_config(text: str, name: str) -> AgentsConfig:
-    """Parses agents.json. A ConfigMistake names the file, the line or field, and the reason."""
-    try:
-        json.loads(text)
-        return AgentsConfig.model_validate_json(text)
-    except json.JSONDecodeError as error:
-        raise ConfigMistake(
-            f"{name}, line {error.lineno}, column {error.colno}: {error.msg}.", hint="Fix the JSON there.", field=name
-        ) from error
-    except RecursionError as error:
-        raise ConfigMistake(f"{name}: nested too deeply.", field=name) from error
-    except ValidationError as error:
-        field, reason = first_problem(error)
-        raise ConfigMistake(f"{name}: {field + ': ' if field else ''}{reason}.", field=field or name) from error
+    return parse_config(AgentsConfig, text, name)
 
 
 class AgentsFile:
@@ -197,46 +184,41 @@ class AgentsFile:
 
     def __init__(self, home: Home, settings: Settings, notices: Notices) -> None:
         self.home = home
-        self.path = settings.agents_config_path or home.agents_file
+        self._file = ConfigFile(settings.agents_config_path or home.agents_file)
         self._good_path, self._settings, self._notices = home.good_agents_file, settings, notices
-        self._stamp: Stamp | None = None
 
     def load(self) -> AgentsConfig:
         """The file, else its last good copy with a notice, else one default agent."""
-        self._stamp = _stamp(self.path)
+        self._file.has_changed()
         try:
             return self._read()
         except ConfigMistake as mistake:
             good = self._last_good()
             if good is None:
                 raise
-            self._notices.add("agents_config", f"{mistake.message} The last good one stays in force.", level="error")
+            self._report(mistake)
             return good
 
     def load_if_changed(self) -> AgentsConfig | None:
         """The new config if the file changed and is valid. An invalid file only adds a notice."""
-        stamp = _stamp(self.path)
-        if stamp == self._stamp:
+        if not self._file.has_changed():
             return None
-        self._stamp = stamp
         try:
             config = self._read()
         except ConfigMistake as mistake:
-            self._notices.add("agents_config", f"{mistake.message} The last good one stays in force.", level="error")
+            self._report(mistake)
             return None
-        self._notices.clear("agents_config")
+        self._notices.clear(_TOPIC)
         return config
 
+    def _report(self, mistake: ConfigMistake) -> None:
+        self._notices.add(_TOPIC, f"{mistake.message} The last good one stays in force.", level="error")
+
     def _read(self) -> AgentsConfig:
-        try:
-            text = self.path.read_text(encoding="utf-8")
-        except FileNotFoundError:
+        text = self._file.read_text()
+        if text is None:
             return self._default()
-        except UnicodeDecodeError as error:
-            raise ConfigMistake(f"{self.path}: not UTF-8 text at byte {error.start}.", field=str(self.path)) from error
-        except OSError as error:
-            raise ConfigMistake(f"{self.path} can not be read: {error.strerror}.", field=str(self.path)) from error
-        config = parse_agents_config(text, str(self.path))
+        config = parse_agents_config(text, str(self._file.path))
         self._keep(text)
         return config
 
@@ -245,7 +227,7 @@ class AgentsFile:
             if not self._good_path.exists() or self._good_path.read_text(encoding="utf-8", errors="replace") != text:
                 write_atomically(self._good_path, text)
         except OSError as error:
-            _log.warning("No copy of %s could be kept: %s", self.path, error.strerror)
+            _log.warning("No copy of %s could be kept: %s", self._file.path, error.strerror)
 
     def _default(self) -> AgentsConfig:
         if not re.match(AGENT_ID, self._settings.thinker_agent_id):
@@ -263,11 +245,3 @@ class AgentsFile:
         except ConfigMistake as mistake:
             _log.warning("The last good copy is not usable either: %s", mistake.message)
             return None
-
-
-def _stamp(path: Path) -> Stamp | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino

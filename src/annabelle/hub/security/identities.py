@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from annabelle.core.config_file import ConfigFile
 from annabelle.core.errors import ConfigMistake, NotAllowed, OperatorMistake, Unauthorized
 from annabelle.core.home import Home, write_atomically
 from annabelle.core.messages import OWNER
@@ -200,17 +201,14 @@ _IN_TURNS: Final = frozenset(
     {"send_message", "send_telegram", "get_tool_catalog", "search_tools", "store_fact", "search_memories"}
 )
 
-Stamp = tuple[int, int, int]
-
 
 class HomeUsers:
     """Reads users.json at start and when it changes. An invalid edit keeps the last valid version."""
 
     def __init__(self, path: Path, notices: Notices) -> None:
-        self._path, self._notices = path, notices
+        self._file, self._notices = ConfigFile(path), notices
         self._subscribers: list[Callable[[UserList], None]] = []
         self._users = UserList()
-        self._stamp: Stamp | None = None
         self._task: asyncio.Task[None] | None = None
         self._loaded = self.reload_if_changed()
 
@@ -222,12 +220,10 @@ class HomeUsers:
 
     def reload_if_changed(self) -> bool:
         """Returns whether the file had changed."""
-        stamp = _stamp(self._path)
-        if stamp == self._stamp:
+        if not self._file.has_changed():
             return False
-        self._stamp = stamp
         try:
-            self._users = read_users(self._path)
+            self._users = read_users(self._file.path)
         except ConfigMistake as mistake:
             self._notices.add(TOPIC, f"{mistake.message} The last good one stays in force.", level="error")
             return False
@@ -264,11 +260,3 @@ def _is_theirs(spec: ToolSpec, in_turn: bool) -> bool:
     if spec.server == MEMORY:
         return True
     return spec.server == NATIVE and (spec.name.startswith("memory_") or (in_turn and spec.name in _IN_TURNS))
-
-
-def _stamp(path: Path) -> Stamp | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino

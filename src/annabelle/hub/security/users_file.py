@@ -15,7 +15,8 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from annabelle.core.errors import ConfigMistake, Conflict, InvalidArguments, NotFound, OperatorMistake, first_problem
+from annabelle.core.config_file import ConfigFile, parse_config
+from annabelle.core.errors import Conflict, InvalidArguments, NotFound, OperatorMistake
 from annabelle.core.home import write_atomically
 from annabelle.core.messages import OWNER, now
 
@@ -64,26 +65,8 @@ def hash_token(token: bytes) -> str:
 
 def read_users(path: Path) -> UserList:
     """The users in the file, none if it is missing. A ConfigMistake names the field."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return UserList()
-    except UnicodeDecodeError as error:
-        raise ConfigMistake(f"{path}: not UTF-8 text at byte {error.start}.", field=str(path)) from error
-    except OSError as error:
-        raise ConfigMistake(f"{path} can not be read: {error.strerror}.", field=str(path)) from error
-    try:
-        json.loads(text)
-        return UserList.model_validate_json(text)
-    except json.JSONDecodeError as error:
-        raise ConfigMistake(
-            f"{path}, line {error.lineno}, column {error.colno}: {error.msg}.", hint="Fix the JSON there."
-        ) from error
-    except RecursionError as error:
-        raise ConfigMistake(f"{path}: nested too deeply.") from error
-    except ValidationError as error:
-        field, reason = first_problem(error)
-        raise ConfigMistake(f"{path}: {field + ': ' if field else ''}{reason}.", field=field or None) from error
+    text = ConfigFile(path).read_text()
+    return UserList() if text is None else parse_config(UserList, text, str(path))
 
 
 def add_user(path: Path, user_id: str) -> str:
