@@ -29,7 +29,7 @@ from annabelle.hub.agents.halts import Halts
 from annabelle.hub.agents.launcher import ThinkerLauncher
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.agents.registry import AgentRegistry
-from annabelle.hub.agents.stopper import Stopper, StopperDeps
+from annabelle.hub.agents.stopper import Stopper
 from annabelle.hub.app import make_app
 from annabelle.hub.approvals.approval_answer import ApprovalAnswerDeps, ApprovalDecider, ApprovalService
 from annabelle.hub.approvals.approval_store import ApprovalStore
@@ -38,7 +38,7 @@ from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.context import HubContext, HubConversations, HubSecurity, HubServices
 from annabelle.hub.conversations.event_log import EventFanout, EventLog
 from annabelle.hub.conversations.message_gate import HomeSecrets, MessageGate, MessageGateDeps
-from annabelle.hub.conversations.message_workflow import HANDLE_MESSAGE, MessageWorkflow, MessageWorkflowDeps
+from annabelle.hub.conversations.message_workflow import HANDLE_MESSAGE, MessageWorkflow
 from annabelle.hub.conversations.turns import ActiveTurns, MaintenanceGate, ReplyWaiters
 from annabelle.hub.costs.ledger import CostAnnouncer, CostLedger
 from annabelle.hub.forgetting.databases import DatabaseSnapshots, WorkflowDatabases
@@ -53,13 +53,13 @@ from annabelle.hub.security.audit import LoginAudit, audit_server_changes, audit
 from annabelle.hub.security.identities import HomeUsers, Identities, owner_token
 from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.server import HttpServer, StopSignal
-from annabelle.hub.tasks.background_calls import BackgroundCallDeps, BackgroundCalls, QueuedCallJudge
-from annabelle.hub.tasks.subagents import SubagentDeps, Subagents
-from annabelle.hub.tasks.task_runner import TaskDeps, TaskRunner
+from annabelle.hub.tasks.background_calls import BackgroundCalls, QueuedCallJudge
+from annabelle.hub.tasks.subagents import Subagents
+from annabelle.hub.tasks.task_runner import TaskRunner
 from annabelle.hub.tools.registry import register_native_tools
 from annabelle.hub.trust.call_records import StoredCallJournal
 from annabelle.hub.trust.guard import MessageGuard, make_guarding
-from annabelle.hub.trust.judge import AddressBook, JudgeDeps, TrustJudge, make_own_addresses_reader
+from annabelle.hub.trust.judge import AddressBook, TrustJudge, make_own_addresses_reader
 from annabelle.hub.trust.rules import StandingRules, StoredRules
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.hub_lock import HubLock
@@ -144,13 +144,11 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         ),
     )
     judge = TrustJudge(
-        JudgeDeps(
-            database=database,
-            rules=StoredRules(database),
-            reviewed=servers.catalogue.reviewed_traits,
-            own_addresses=make_own_addresses_reader(home),
-            address_book=AddressBook(servers.hub_calls.call),
-        )
+        database=database,
+        rules=StoredRules(database),
+        reviewed=servers.catalogue.reviewed_traits,
+        own_addresses=make_own_addresses_reader(home),
+        address_book=AddressBook(servers.hub_calls.call),
     )
     toolbox = Toolbox(servers, QueuedCallJudge(judge, servers, registry), approvals)
     turns.on_cancel(toolbox.cancel_message_calls)
@@ -174,23 +172,19 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     )
     memory = HubMemory(base=base, storage=storage, toolbox=toolbox, agents=agents, maintenance=maintenance)
     access = ToolAccess(registry=registry, users=security.users, turns=turns, toolbox=toolbox)
-    calls = BackgroundCalls(
-        BackgroundCallDeps(database=database, toolbox=toolbox, agents=agents, access=access, lifecycle=base.lifecycle)
+    calls = BackgroundCalls(database=database, toolbox=toolbox, agents=agents, access=access, lifecycle=base.lifecycle)
+    subagents = Subagents(base=base, database=database, agents=agents, launcher=launcher, turns=turns, toolbox=toolbox)
+    tasks = TaskRunner(
+        storage=storage, agents=agents, lifecycle=base.lifecycle, subagents=subagents, call_tool=calls.run
     )
-    subagents = Subagents(
-        SubagentDeps(base=base, database=database, agents=agents, launcher=launcher, turns=turns, toolbox=toolbox)
-    )
-    tasks = TaskRunner(TaskDeps(storage=storage, agents=agents, lifecycle=base.lifecycle), subagents, calls.run)
     workflow = MessageWorkflow(
-        MessageWorkflowDeps(
-            base=base,
-            storage=storage,
-            agents=agents,
-            turns=turns,
-            reply_waiters=reply_waiters,
-            toolbox=toolbox,
-            guard=MessageGuard(toolbox.guard, database),
-        )
+        base=base,
+        storage=storage,
+        agents=agents,
+        turns=turns,
+        reply_waiters=reply_waiters,
+        toolbox=toolbox,
+        guard=MessageGuard(toolbox.guard, database),
     )
     thread_queue = ThreadQueue(
         db=database,
@@ -202,15 +196,13 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     storage.durable.workflow(HANDLE_MESSAGE)(workflow.make_workflow(thread_queue.finish_message))
     rules = StandingRules(database, events, audit)
     stopper = Stopper(
-        StopperDeps(
-            agents=agents,
-            turns=turns,
-            toolbox=toolbox,
-            reply_waiters=reply_waiters,
-            withdrawal=withdrawal,
-            notices=notices,
-            audit=audit,
-        )
+        agents=agents,
+        turns=turns,
+        toolbox=toolbox,
+        reply_waiters=reply_waiters,
+        withdrawal=withdrawal,
+        notices=notices,
+        audit=audit,
     )
     gate = MessageGate(
         settings,

@@ -78,7 +78,7 @@ class ExtractionOutcome(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FactExtractionDeps:
+class FactExtractionWorkflow:
     durable: Durable
     memory: MemoryClient
     thinker: ThinkerQuestions
@@ -86,15 +86,12 @@ class FactExtractionDeps:
     settings: Settings
     ready: Callable[[], Awaitable[None]]
 
-
-class FactExtractionWorkflow:
-    def __init__(self, services: FactExtractionDeps) -> None:
-        self._deps = services
-        services.durable.workflow(LEARN_FACTS)(self._run)
+    def __post_init__(self) -> None:
+        self.durable.workflow(LEARN_FACTS)(self._run)
 
     async def begin(self, wanted: ExtractionRequest) -> None:
         """Start a run. It is on disk when this returns; the same id again changes nothing."""
-        await self._deps.durable.start(LEARN_FACTS, wanted.learn_id, wanted.model_dump(mode="json"))
+        await self.durable.start(LEARN_FACTS, wanted.learn_id, wanted.model_dump(mode="json"))
 
     async def run_for_caller(
         self, owned: MemoryOwner, call_id: str | None, limit: int, timeout: float
@@ -113,12 +110,12 @@ class FactExtractionWorkflow:
 
     async def result(self, learn_id: str, timeout: float) -> ExtractionOutcome:
         """Outcome of a run. Raises Unavailable on timeout."""
-        return ExtractionOutcome.model_validate(await self._deps.durable.result(learn_id, timeout))
+        return ExtractionOutcome.model_validate(await self.durable.result(learn_id, timeout))
 
     async def _run(self, argument: JsonObject) -> JsonObject:
         wanted = ExtractionRequest.model_validate(argument)
         with use_trace(wanted.trace_id):
-            await self._deps.ready()
+            await self.ready()
             done = ExtractionOutcome()
             for batch in range(1, -(-wanted.limit // TURNS_AT_ONCE) + 1):
                 part = await self._extract_batch(wanted, batch, wanted.limit - done.turns)
@@ -140,21 +137,21 @@ class FactExtractionWorkflow:
             found = await self._ask(wanted, batch, turns, known)
         except AgentPaused as paused:
             # Nothing is marked, so the next idle period of the thread finds these turns again.
-            self._deps.traces.write("facts.put_off", {"id": wanted.learn_id, "reason": paused.message})
+            self.traces.write("facts.put_off", {"id": wanted.learn_id, "reason": paused.message})
             return ExtractionOutcome(refused=paused.message)
         if found.unfit:
-            self._deps.traces.write("facts.put_off", {"id": wanted.learn_id, "reason": found.refused})
+            self.traces.write("facts.put_off", {"id": wanted.learn_id, "reason": found.refused})
             return ExtractionOutcome(refused=found.refused)
         kept = [fact for fact in [await self._store(wanted, one, turns) for one in found.facts] if fact is not None]
         await self._retry_step(wanted, "mark", lambda: self._mark(wanted, turns))
-        self._deps.traces.write(
+        self.traces.write(
             "facts.learnt",
             {"id": wanted.learn_id, "turns": len(turns), "facts": len(kept), "refused": found.refused},
         )
         return ExtractionOutcome(turns=len(turns), facts=tuple(kept), refused=found.refused)
 
     async def _gather(self, wanted: ExtractionRequest, limit: int) -> tuple[list[PastTurn], tuple[str, ...]]:
-        memory = self._deps.memory
+        memory = self.memory
 
         async def gather() -> JsonObject:
             turns = await memory.list_unread(wanted.owner, limit, everywhere=wanted.thread_id is None)
@@ -169,7 +166,7 @@ class FactExtractionWorkflow:
         self, wanted: ExtractionRequest, batch: int, turns: Sequence[PastTurn], known: tuple[str, ...]
     ) -> ExtractResult:
         """The model's answer. An unusable one is requested once more."""
-        thinking, settings = self._deps.thinker, self._deps.settings
+        thinking, settings = self.thinker, self.settings
         found = ExtractResult()
         for attempt in (1, 2):
             brief = ExtractBrief(
@@ -196,7 +193,7 @@ class FactExtractionWorkflow:
         source = next((turn for turn in turns if turn.conversation_id == learnt.conversation_id), None)
         if source is None:
             return None  # the model may only quote turns it was shown
-        memory = self._deps.memory
+        memory = self.memory
 
         async def store() -> JsonObject:
             stored = await memory.store_fact(wanted.owner, learnt, source.message_id)
@@ -211,25 +208,25 @@ class FactExtractionWorkflow:
             raise
         except AnnabelleError as refusal:
             # The memory refuses secrets. Its message names the kind, never the words.
-            self._deps.traces.write("facts.refused", {"id": wanted.learn_id, "reason": refusal.message})
+            self.traces.write("facts.refused", {"id": wanted.learn_id, "reason": refusal.message})
             return None
 
     async def _mark(self, wanted: ExtractionRequest, turns: Sequence[PastTurn]) -> None:
-        await self._deps.memory.mark_read(wanted.owner, [turn.conversation_id for turn in turns])
+        await self.memory.mark_read(wanted.owner, [turn.conversation_id for turn in turns])
 
     async def _retry_step(self, wanted: ExtractionRequest, name: str, work: Callable[[], Awaitable[object]]) -> object:
         """A durable step, retried with growing delays while a service is unavailable."""
         wait = FIRST_WAIT_SECONDS
         for _ in range(wanted.tries - 1):
             try:
-                return await self._deps.durable.step(name, work)
+                return await self.durable.step(name, work)
             except AgentPaused:
                 raise
             except _PASSING as trouble:
                 _log.warning("Learning waits for %.0f s: %s", wait, trouble.message)
-            await self._deps.durable.sleep(wait)
+            await self.durable.sleep(wait)
             wait = min(LONGEST_WAIT_SECONDS, 2 * wait)
-        return await self._deps.durable.step(name, work)
+        return await self.durable.step(name, work)
 
 
 def request_for_thread(thread_id: str, user_id: str, agent_id: str, last_message_id: str) -> ExtractionRequest:

@@ -12,7 +12,6 @@ from annabelle.hub.agents.thinker_calls import ThinkerQuestions
 from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.conversations.turns import MaintenanceGate
 from annabelle.hub.memory.fact_extraction import (
-    FactExtractionDeps,
     FactExtractionWorkflow,
     backfill_tool,
     request_for_thread,
@@ -45,14 +44,12 @@ class HubMemory:
             storage.database, self.tools, ready, owner_name=settings.user_name, quiet=maintenance
         )
         self.extraction = FactExtractionWorkflow(
-            FactExtractionDeps(
-                durable=storage.durable,
-                memory=self.tools,
-                thinker=thinking,
-                traces=storage.traces,
-                settings=settings,
-                ready=ready,
-            )
+            durable=storage.durable,
+            memory=self.tools,
+            thinker=thinking,
+            traces=storage.traces,
+            settings=settings,
+            ready=ready,
         )
         self.tidier = FactTidier(self.tools, thinking)
         self._registry = agents.registry
