@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -72,6 +73,15 @@ class ToolServers:
         self._known = KnownServers(config.home.known_servers_file)
         self._watcher = FileWatcher(config.external_file, config.limits.reload_quiet_ms, self._reload)
         self._builtin_names: frozenset[str] = frozenset()
+        self._starting: asyncio.Task[None] | None = None
+
+    async def begin(self) -> None:
+        """Start in the background, while the hub starts other parts."""
+        self._starting = asyncio.create_task(self.start())
+
+    async def wait_started(self) -> None:
+        if self._starting is not None:
+            await self._starting
 
     async def start(self) -> None:
         """Start every server, the guardian first, and return when each has listed its tools or failed to."""
@@ -92,6 +102,9 @@ class ToolServers:
 
     async def stop(self) -> None:
         """Stop every server and leave no process behind. May be called twice, and after a failed start."""
+        if self._starting is not None:
+            self._starting.cancel()
+            await asyncio.wait([self._starting], timeout=self._config.limits.stop_grace_seconds)
         await self._watcher.stop()
         await self.router.recorder.drain(self._config.limits.stop_grace_seconds)
         await self._guardian.close()

@@ -98,7 +98,7 @@ class AgentManager:
     def spare_ready(self) -> bool:
         return self._launcher.spare.ready
 
-    def prepare_spare(self) -> None:
+    async def prepare_spare(self) -> None:
         self._launcher.spare.prepare()
 
     async def start(self) -> None:
@@ -213,7 +213,7 @@ class AgentManager:
     def statuses(self) -> list[AgentStatus]:
         return [self.status(agent.agent_id) for agent in self.registry.config.agents]
 
-    async def close(self) -> None:
+    async def stop(self) -> None:
         for task in self._tasks:
             task.cancel()
         if self._tasks:

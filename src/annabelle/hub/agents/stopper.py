@@ -55,10 +55,6 @@ class Stopper:
     def halts(self) -> Halts:
         return self.agents.halts
 
-    def start(self) -> None:
-        """Show the notice of stops from an earlier run."""
-        self._update_notice()
-
     async def close(self) -> None:
         if self._ending:
             await asyncio.wait(self._ending, timeout=5)
@@ -81,7 +77,7 @@ class Stopper:
         await self._end(running, for_good=agents)
         for agent_id in agents:
             await self._withdraw_questions(agent_id)
-        self._update_notice()
+        self.update_notice()
         await saving
         return len(running)
 
@@ -94,7 +90,7 @@ class Stopper:
         was = self.halts.resume(target)
         await asyncio.to_thread(self.halts.save)
         self.audit.note("stop", {"event": "resumed", "target": target, "by": by}, current_trace())
-        self._update_notice()
+        self.update_notice()
         return was
 
     async def _end(self, running: dict[str, str], for_good: Collection[str]) -> None:
@@ -162,7 +158,8 @@ class Stopper:
         """End servers that hang in calls of these turns, because they cannot have received the cancellation."""
         await self.toolbox.kill_hung(servers, _HUNG_SECONDS)
 
-    def _update_notice(self) -> None:
+    def update_notice(self) -> None:
+        """Show what is stopped, also by an earlier process."""
         halts, notices = self.halts, self.notices
         if halts.damaged:
             text = f"The file that says what is stopped is damaged, so everything is. Let it go on with: {RESUME}"

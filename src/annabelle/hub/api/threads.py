@@ -116,7 +116,7 @@ async def clear_thread(thread_id: ThreadId, hub: TheHub, caller: Caller) -> Thre
         # Not Unavailable: a retry cannot succeed until somebody resumes the agent.
         raise Conflict(error.message, hint=error.hint) from error
     # A turn resumed after this would bring back the archived context.
-    await hub.services.approvals.withdrawal.withdraw(
+    await hub.conversations.stopper.withdrawal.withdraw(
         OpenQuestionFilter(thread_id=thread.id), "The thread was started afresh"
     )
     return ThreadView.from_row(thread)

@@ -233,7 +233,7 @@ class HomeUsers:
             subscriber(self._users)
         return True
 
-    def start(self) -> None:
+    async def start(self) -> None:
         self._task = asyncio.create_task(self._watch())
 
     async def stop(self) -> None:
