@@ -154,7 +154,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         address_book=AddressBook(servers.hub_calls.call),
     )
     toolbox = Toolbox(servers, QueuedCallJudge(judge, servers, registry), approvals)
-    turns.on_cancel(toolbox.cancel_message_calls)
+    turns.on_cancel(toolbox.calls.cancel_for_message)
 
     launcher = ThinkerLauncher(base, security.identities, turns.is_idle)
     agents = AgentManager(

@@ -165,7 +165,7 @@ class Toolbox:
     def __init__(self, servers: ToolServers, judge: Judge | None = None, approvals: ApprovalPort | None = None) -> None:
         self._servers, self._catalogue = servers, servers.catalogue
         self._router = servers.router.with_hooks(replace(servers.hooks, judge=judge, approvals=approvals))
-        self.guard, self.admission = servers.guard, servers.admission
+        self.guard, self.admission, self.calls = servers.guard, servers.admission, servers.router.recorder
 
     async def start(self) -> None:
         await self._servers.start()
@@ -194,22 +194,6 @@ class Toolbox:
     def check(self, name: str, arguments: JsonObject, policy: AgentPolicy | None = None) -> None:
         """Raise UnknownTool, NotAllowed or InvalidArguments as a call would, without making it."""
         self._router.check(name, arguments, policy)
-
-    async def cancel(self, call_id: str) -> bool:
-        """Stop a call that is under way, at the server too; False when there is none of this id."""
-        return await self._router.recorder.cancel(call_id)
-
-    def cancel_message_calls(self, message_id: str) -> None:
-        """Stop every call that is under way for a message, at the servers too."""
-        self._router.recorder.cancel_for_message(message_id)
-
-    def cancel_agent_calls(self, agents: Collection[str]) -> None:
-        """Stop every call that is under way for these agents, at the servers too."""
-        self._router.recorder.cancel_for_agents(agents)
-
-    def busy_servers(self, messages: Collection[str], agents: Collection[str]) -> set[str]:
-        """The servers with calls under way for one of these messages or agents."""
-        return self._router.recorder.busy_servers(messages, agents)
 
     async def kill_hung(self, servers: Collection[str], seconds: float) -> list[str]:
         """Kill those of these servers that do not answer within so long; they are started again. Which those were."""

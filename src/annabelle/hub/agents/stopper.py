@@ -95,12 +95,12 @@ class Stopper:
 
     async def _end(self, running: dict[str, str], for_good: Collection[str]) -> None:
         """End these turns. `running` maps messages to agents. Processes of agents in `for_good` always end."""
-        servers = self.toolbox.busy_servers(running, for_good)
+        servers = self.toolbox.calls.busy_servers(running, for_good)
         with contextlib.ExitStack() as stack:
             over = {message_id: stack.enter_context(self.reply_waiters.watch(message_id)) for message_id in running}
             for message_id in {*running, *self.turns.lent_to(for_good)}:
                 self.turns.cancel(message_id)
-            self.toolbox.cancel_agent_calls(for_good)
+            self.toolbox.calls.cancel_for_agents(for_good)
             hung = self._run_in_background(self._end_hung(servers))
             asked = {one: asyncio.create_task(self._ask_to_cancel(agent_id, one)) for one, agent_id in running.items()}
             await _wait_all(over.values(), TURN_SECONDS)

@@ -19,7 +19,7 @@ from annabelle.durable.thread_queue import ThreadQueue
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.approvals.approval_store import resume_if_answered
 from annabelle.hub.approvals.expiry import QuestionExpiry
-from annabelle.hub.approvals.questions import find_asking_task, format_deadline
+from annabelle.hub.approvals.questions import audit_approval, find_asking_task, format_deadline
 from annabelle.hub.base import HubStorage
 from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.tasks.task_runner import TaskRunner
@@ -215,22 +215,12 @@ class ApprovalService:
         return allowance_for(spec, traits, arguments, asked.agent_id)
 
     def _note(self, decided: ApprovalOutcome, answer: ApprovalAnswer) -> None:
-        audit, approval = self._audit, decided.approval
-        if audit is None:
-            return
-        facts: JsonObject = {
-            "event": "approved" if answer.approve else "denied",
-            "approval_id": approval.id,
-            "tool": approval.tool,
-            "agent_id": approval.agent_id,
-            "user_id": approval.user_id,
-            "edited": approval.edited is not None,
-            "rule_id": decided.rule_id,
-        }
-        audit.note("approval", facts, current_trace())
-        if decided.rule_id is not None:
+        approval = decided.approval
+        event = "approved" if answer.approve else "denied"
+        audit_approval(self._audit, event, approval, edited=approval.edited is not None, rule_id=decided.rule_id)
+        if self._audit is not None and decided.rule_id is not None:
             made: JsonObject = {"event": "allowed", "rule_id": decided.rule_id, "user_id": approval.user_id}
-            audit.note("rule", made, current_trace())
+            self._audit.note("rule", made, current_trace())
 
 
 def _decision_events(conn: Connection, approval: Approval) -> list[StoredEvent]:

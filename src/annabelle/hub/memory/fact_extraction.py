@@ -9,6 +9,7 @@ from typing import Final, cast
 
 from pydantic import BaseModel, ConfigDict
 
+from annabelle.core.backoff import backoff_seconds
 from annabelle.core.contract import ExtractBrief, ExtractResult, LearntFact, PastTurn
 from annabelle.core.errors import (
     AgentPaused,
@@ -216,16 +217,15 @@ class FactExtractionWorkflow:
 
     async def _retry_step(self, wanted: ExtractionRequest, name: str, work: Callable[[], Awaitable[object]]) -> object:
         """A durable step, retried with growing delays while a service is unavailable."""
-        wait = FIRST_WAIT_SECONDS
-        for _ in range(wanted.tries - 1):
+        for failed in range(1, wanted.tries):
             try:
                 return await self.durable.step(name, work)
             except AgentPaused:
                 raise
             except _PASSING as trouble:
+                wait = backoff_seconds(failed, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
                 _log.warning("Learning waits for %.0f s: %s", wait, trouble.message)
             await self.durable.sleep(wait)
-            wait = min(LONGEST_WAIT_SECONDS, 2 * wait)
         return await self.durable.step(name, work)
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from annabelle.core.backoff import backoff_seconds
 from annabelle.core.errors import (
     AnnabelleError,
     NotFound,
@@ -90,25 +91,24 @@ class MemoryOutbox:
 
     async def _run(self) -> None:
         await self._ready()
-        wait = FIRST_WAIT_SECONDS
+        failed = 0
         while True:
-            if wait == FIRST_WAIT_SECONDS:
+            if not failed:
                 await self._woken.wait()
             self._woken.clear()
             try:
                 while await self._store_batch():
                     pass
-                wait = FIRST_WAIT_SECONDS
+                failed = 0
                 if not self._woken.is_set():
                     self._idle.set()
+                continue
             except _PASSING as trouble:
                 _log.warning("The memory does not take what was said yet: %s", trouble.message)
-                await asyncio.sleep(wait)
-                wait = min(LONGEST_WAIT_SECONDS, 2 * wait)
             except Exception:  # noqa: BLE001  the edge of a task: the table keeps the turns
                 _log.exception("What was said could not be handed to the memory")
-                await asyncio.sleep(wait)
-                wait = min(LONGEST_WAIT_SECONDS, 2 * wait)
+            failed += 1
+            await asyncio.sleep(backoff_seconds(failed, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS))
 
     async def _store_batch(self) -> bool:
         """Store waiting turns in order. Returns whether there may be more."""
