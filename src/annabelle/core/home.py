@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from annabelle.core.errors import OperatorMistake
+from annabelle.core.errors import OperatorMistake, explain_os_error
 
 HOME_VARIABLE = "ANNABELLE_HOME"
 
@@ -82,18 +82,17 @@ class Home:
 
     def prepare(self) -> Home:
         """Creates the required folders; OperatorMistake if the home is not writable."""
-        try:
+        with explain_os_error(
+            OperatorMistake,
+            f"The home {self.root} can not be written",
+            hint=f"Free space or fix its permissions, or set {HOME_VARIABLE} to a folder you own.",
+        ):
             for folder in (self.root, self.data, self.logs, self.agents, self.config, self.run):
                 folder.mkdir(parents=True, exist_ok=True)
             self.root.chmod(0o700)
             probe = self.run / f".writable-{os.getpid()}"
             probe.write_bytes(b"")
             probe.unlink()
-        except OSError as error:
-            raise OperatorMistake(
-                f"The home {self.root} can not be written: {error.strerror}.",
-                hint=f"Free space or fix its permissions, or set {HOME_VARIABLE} to a folder you own.",
-            ) from error
         return self
 
     def agent(self, agent_id: str) -> Path:

@@ -9,7 +9,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from annabelle.core.errors import AgentStopped, StorageTrouble
+from annabelle.core.errors import AgentStopped, StorageTrouble, explain_os_error
 from annabelle.core.home import write_atomically
 from annabelle.core.messages import now
 
@@ -96,13 +96,12 @@ class Halts:
 
     def save(self) -> None:
         with self._saving:
-            try:
+            with explain_os_error(
+                StorageTrouble,
+                "What is stopped can not be kept",
+                hint="It is stopped now. Free some space: a restart would forget it.",
+            ):
                 write_atomically(self._path, self._state.model_dump_json() + "\n")
-            except OSError as error:
-                raise StorageTrouble(
-                    f"What is stopped can not be kept: {error.strerror}.",
-                    hint="It is stopped now. Free some space: a restart would forget it.",
-                ) from error
             self.damaged = False
 
     def _read(self) -> _HaltsFile:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-import os
 import re
 import secrets
 import stat
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from annabelle.core.config_file import ConfigFile
-from annabelle.core.errors import ConfigMistake, NotAllowed, OperatorMistake, Unauthorized
+from annabelle.core.errors import ConfigMistake, NotAllowed, OperatorMistake, Unauthorized, explain_os_error
 from annabelle.core.home import Home, write_atomically
 from annabelle.core.messages import OWNER
 from annabelle.core.settings import Settings
@@ -166,30 +165,18 @@ def _read_token_file(path: Path) -> str:
         return _create_token_file(path)
     if exposed:
         _log.warning("The token file was readable by others; its mode is 0600 again.")
-        _restrict_mode(path)
+        what = f"The token file {path} is readable by others and its mode can not be changed"
+        with explain_os_error(OperatorMistake, what, hint=f"Run chmod 600 {path} as its owner."):
+            path.chmod(0o600)
     return token
 
 
 def _create_token_file(path: Path) -> str:
     token = secrets.token_urlsafe(32)
-    try:
+    hint = "Free space or fix the permissions of the home."
+    with explain_os_error(OperatorMistake, f"The token file {path} can not be written", hint=hint):
         write_atomically(path, token + "\n", mode=0o600)
-    except OSError as error:
-        raise OperatorMistake(
-            f"The token file {path} can not be written: {error.strerror}.",
-            hint="Free space or fix the permissions of the home.",
-        ) from error
     return token
-
-
-def _restrict_mode(path: Path) -> None:
-    try:
-        os.chmod(path, 0o600)
-    except OSError as error:
-        raise OperatorMistake(
-            f"The token file {path} is readable by others and its mode can not be changed: {error.strerror}.",
-            hint=f"Run chmod 600 {path} as its owner.",
-        ) from error
 
 
 LOOK_SECONDS: Final = 1.0

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic.alias_generators import to_camel
 
 from annabelle.core.config_file import ConfigFile, parse_config
-from annabelle.core.errors import Conflict, InvalidArguments, NotFound, OperatorMistake
+from annabelle.core.errors import Conflict, InvalidArguments, NotFound, OperatorMistake, explain_os_error
 from annabelle.core.home import write_atomically
 from annabelle.core.messages import OWNER, now
 
@@ -95,9 +95,6 @@ def remove_user(path: Path, user_id: str) -> None:
 
 def _write(path: Path, users: UserList) -> None:
     text = json.dumps(users.model_dump(mode="json", by_alias=True, exclude_defaults=True) or {"users": []}, indent=2)
-    try:
+    hint = "Free space or fix the permissions of the home."
+    with explain_os_error(OperatorMistake, f"{path} can not be written", hint=hint):
         write_atomically(path, text + "\n", mode=0o600)
-    except OSError as error:
-        raise OperatorMistake(
-            f"{path} can not be written: {error.strerror}.", hint="Free space or fix the permissions of the home."
-        ) from error
