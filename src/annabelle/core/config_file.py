@@ -6,11 +6,18 @@ import json
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from annabelle.core.errors import ConfigMistake, first_problem
+from annabelle.core.models import CamelModel
 
 M = TypeVar("M", bound=BaseModel)
+
+
+class ConfigEntry(CamelModel):
+    """A part of a config file. Strict: a misspelled field is an error."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 def parse_config(model: type[M], text: str, name: str) -> M:

@@ -258,6 +258,16 @@ READS = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open
 WRITES_ONCE = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
 
 
+def text_parameter(longest: int, description: str = "") -> JsonObject:
+    said: JsonObject = {"description": description} if description else {}
+    return {"type": "string", "minLength": 1, "maxLength": longest, **said}
+
+
+def number_parameter(least: int, most: int, default: int, description: str = "") -> JsonObject:
+    said: JsonObject = {"description": description} if description else {}
+    return {"type": "integer", "minimum": least, "maximum": most, "default": default, **said}
+
+
 def native_tool(
     name: str,
     description: str,

@@ -57,15 +57,15 @@ class ToolServers:
         )
         pins, on_hold = PinsFile(config.home.pins_file), HoldNotifier(self._notify, hooks.audit)
         pinning = PinChecker(pins, need_yes=config.external_need_approval, on_hold=on_hold, redact=hooks.redact)
-        self._supervisor = Supervisor(
+        self.supervisor = Supervisor(
             config, launcher, self.catalogue, pinning, self._notify, hooks.redact, ServerStateAudit(hooks.audit)
         )
         guarding = self._guard_config = hooks.guard_config or GuardConfig(lambda _agent_id: GuardRules(enabled=False))
-        self._guardian = GuardianClient(self._supervisor.guardian, guarding.seconds)
+        self._guardian = GuardianClient(self.supervisor.guardian, guarding.seconds)
         self.guard = ContentGuard(self._guardian, guarding.rules, hooks.audit)
         self.router = ToolRouter(self.catalogue, journal, hooks, self.guard)
         self.hub_calls = HubCalls(self.router)
-        self._apply = ServerActions(add=self._supervisor.add_external, remove=self._supervisor.remove)
+        self._apply = ServerActions(add=self.supervisor.add_external, remove=self.supervisor.remove)
         self._external = ExternalServers(
             config.external_file, config.environment, config.limits.call_seconds, self._notify
         )
@@ -92,7 +92,7 @@ class ToolServers:
         self.catalogue.set_switched_off(find_disabled(config.manifest_folders, config.environment))
         self._builtin_names = frozenset(server.profile.name for server in builtins) | {NATIVE}
         externals = self._external.load(self._builtin_names)
-        await self._supervisor.start(builtins, externals.values())
+        await self.supervisor.start(builtins, externals.values())
         names = self.names()
         diff = self._known.compare(names)
         if diff:
@@ -108,19 +108,10 @@ class ToolServers:
         await self._watcher.stop()
         await self.router.recorder.drain(self._config.limits.stop_grace_seconds)
         await self._guardian.close()
-        await self._supervisor.stop()
-
-    def statuses(self) -> list[ServerStatus]:
-        return self._supervisor.statuses()
+        await self.supervisor.stop()
 
     def names(self) -> list[str]:
-        return [status.name for status in self.statuses()]
-
-    async def restart(self, name: str) -> ServerStatus:
-        return await self._supervisor.restart(name)
-
-    async def kill_hung(self, servers: Collection[str], seconds: float) -> list[str]:
-        return await self._supervisor.kill_hung(servers, seconds)
+        return [status.name for status in self.supervisor.statuses()]
 
     def add_native(self, tools: Iterable[NativeTool]) -> None:
         """Offer tools that the hub serves itself."""
@@ -197,15 +188,15 @@ class Toolbox:
 
     async def kill_hung(self, servers: Collection[str], seconds: float) -> list[str]:
         """Kill those of these servers that do not answer within so long; they are started again. Which those were."""
-        return await self._servers.kill_hung(servers, seconds)
+        return await self._servers.supervisor.kill_hung(servers, seconds)
 
     def servers(self) -> list[ServerStatus]:
         """How each server is doing, by name."""
-        return self._servers.statuses()
+        return self._servers.supervisor.statuses()
 
     async def restart(self, name: str) -> ServerStatus:
         """Start a server again now, also one that was given up; NotFound for an unknown name."""
-        return await self._servers.restart(name)
+        return await self._servers.supervisor.restart(name)
 
     def add_native(self, tools: Iterable[NativeTool]) -> None:
         """Offer tools that the hub serves itself."""

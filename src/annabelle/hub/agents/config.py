@@ -6,10 +6,9 @@ import logging
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, StringConstraints, model_validator
 
-from annabelle.core.config_file import ConfigFile, parse_config
+from annabelle.core.config_file import ConfigEntry, ConfigFile, parse_config
 from annabelle.core.contract import AgentProfile, ThinkingSettings, ThinkingStrategy, TurnLimits
 from annabelle.core.errors import ConfigMistake
 from annabelle.core.home import Home, write_atomically
@@ -27,13 +26,7 @@ ServerPattern = Annotated[str, StringConstraints(pattern=r"^(\*|[A-Za-z0-9][A-Za
 _NO_LIMIT = 10**15  # tokens; upper bound of the token settings
 
 
-class AgentsFileEntry(BaseModel):
-    """Strict: a misspelled field is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
-
-
-class CostControls(AgentsFileEntry):
+class CostControls(ConfigEntry):
     """When the cost monitor pauses the agent (CST-02, CST-03)."""
 
     enabled: bool = True
@@ -46,7 +39,7 @@ class CostControls(AgentsFileEntry):
     notify_chat_id: str | None = None
 
 
-class AgentThinking(AgentsFileEntry):
+class AgentThinking(ConfigEntry):
     """What the agent does about a long history (CMP-09)."""
 
     enable_thinking_phase: bool = True
@@ -73,7 +66,7 @@ class AgentThinking(AgentsFileEntry):
         )
 
 
-class GuardianChanges(AgentsFileEntry):
+class GuardianChanges(ConfigEntry):
     """What the guardian does otherwise for this agent and its subagents (GRD-03, GRD-11)."""
 
     fail_mode: Literal["closed", "open"] | None = Field(default=None, description="As GUARDIAN_FAIL_MODE")
@@ -83,7 +76,7 @@ class GuardianChanges(AgentsFileEntry):
     )
 
 
-class Agent(AgentsFileEntry):
+class Agent(ConfigEntry):
     """One agent. What is left out comes from the settings."""
 
     agent_id: str = Field(pattern=AGENT_ID)
@@ -121,7 +114,7 @@ class Agent(AgentsFileEntry):
         return self.max_tool_calls or (STRICT_TOOL_CALLS if self.profile == "strict" else None)
 
 
-class Binding(AgentsFileEntry):
+class Binding(ConfigEntry):
     """The agent that answers in one chat of a channel, or with `*` in all of them."""
 
     channel: str = Field(min_length=1, max_length=200)
@@ -129,7 +122,7 @@ class Binding(AgentsFileEntry):
     agent_id: str
 
 
-class AgentsConfig(AgentsFileEntry):
+class AgentsConfig(ConfigEntry):
     """The whole file. The first enabled agent is the default one."""
 
     agents: tuple[Agent, ...] = Field(min_length=1)
@@ -175,10 +168,6 @@ _log = logging.getLogger(__name__)
 _TOPIC = "agents_config"
 
 
-def parse_agents_config(text: str, name: str) -> AgentsConfig:
-    return parse_config(AgentsConfig, text, name)
-
-
 class AgentsFile:
     """agents.json of one home, read at start and whenever it changes."""
 
@@ -218,7 +207,7 @@ class AgentsFile:
         text = self._file.read_text()
         if text is None:
             return self._default()
-        config = parse_agents_config(text, str(self._file.path))
+        config = parse_config(AgentsConfig, text, str(self._file.path))
         self._keep(text)
         return config
 
@@ -239,7 +228,7 @@ class AgentsFile:
 
     def _last_good(self) -> AgentsConfig | None:
         try:
-            return parse_agents_config(self._good_path.read_text(encoding="utf-8"), str(self._good_path))
+            return parse_config(AgentsConfig, self._good_path.read_text(encoding="utf-8"), str(self._good_path))
         except (OSError, UnicodeDecodeError):
             return None
         except ConfigMistake as mistake:

@@ -7,19 +7,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from annabelle.core.errors import AgentStopped, StorageTrouble, explain_os_error
 from annabelle.core.home import write_atomically
 from annabelle.core.messages import now
+from annabelle.core.models import FrozenModel
 
 ALL: Final = "all"
 RESUME: Final = "annabelle resume"
 
 
-class Halt(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class Halt(FrozenModel):
     at: datetime
     by: str
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Collection, Coroutine, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import AnnabelleError, Conflict
 from annabelle.core.ports import AuditTrail
 from annabelle.core.trace import current_trace
@@ -49,15 +50,14 @@ class Stopper:
     withdrawal: QuestionWithdrawal
     notices: Notices
     audit: AuditTrail
-    _ending: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
+    _ending: BackgroundTasks = field(default_factory=BackgroundTasks, init=False)
 
     @property
     def halts(self) -> Halts:
         return self.agents.halts
 
     async def close(self) -> None:
-        if self._ending:
-            await asyncio.wait(self._ending, timeout=5)
+        await self._ending.wait()
 
     async def end_turn(self, message_id: str, agent_id: str) -> None:
         """End a running turn. Other turns of the agent continue, in a new process if it has to be killed."""
@@ -101,13 +101,13 @@ class Stopper:
             for message_id in {*running, *self.turns.lent_to(for_good)}:
                 self.turns.cancel(message_id)
             self.toolbox.calls.cancel_for_agents(for_good)
-            hung = self._run_in_background(self._end_hung(servers))
+            hung = self._ending.start(self._end_hung(servers))
             asked = {one: asyncio.create_task(self._ask_to_cancel(agent_id, one)) for one, agent_id in running.items()}
             await _wait_all(over.values(), TURN_SECONDS)
             late = [message_id for message_id, event in over.items() if not event.is_set()]
             for message_id in late:
                 self.turns.abandon(message_id)
-            mute = self._run_in_background(self._end_unresponsive({one: running[one] for one in late}, asked, for_good))
+            mute = self._ending.start(self._end_unresponsive({one: running[one] for one in late}, asked, for_good))
             await _wait_all(over.values(), TURN_SECONDS)
         if for_good:
             await asyncio.wait([mute, hung], timeout=_GONE_SECONDS)
@@ -171,12 +171,6 @@ class Stopper:
             notices.clear(TOPIC)
             return
         notices.add(TOPIC, text, level="warning")
-
-    def _run_in_background(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
-        return task
 
 
 def _agreed(asked: asyncio.Task[bool]) -> bool:

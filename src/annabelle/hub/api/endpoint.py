@@ -7,8 +7,8 @@ from typing import Annotated, Self, TypedDict, TypeVar, cast
 from fastapi import APIRouter, Depends, Request
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic.alias_generators import to_camel
 
+from annabelle.core.models import CamelModel
 from annabelle.core.tools import JsonObject
 from annabelle.hub.context import HubContext
 from annabelle.hub.security.identities import CallerIdentity
@@ -37,10 +37,8 @@ _COMPONENTS = "#/components/schemas/"
 _ALWAYS = (401, 403, 413, 422, 429, 500, 503, 507)
 
 
-class ApiAnswer(BaseModel):
-    """Answers are camelCase."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+class ApiAnswer(CamelModel):
+    """What an operation answers."""
 
     @classmethod
     def from_row(cls, row: object, **more: object) -> Self:
@@ -48,10 +46,10 @@ class ApiAnswer(BaseModel):
         return cls.model_validate({name: getattr(row, name) for name in cls.model_fields if hasattr(row, name)} | more)
 
 
-class ApiBody(BaseModel):
-    """Request bodies are camelCase, and an unknown field is an error."""
+class ApiBody(CamelModel):
+    """An unknown field is an error."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
 
 class ApiRouter(APIRouter):

@@ -147,11 +147,10 @@ def _memory_owner(hub: HubContext, caller: CallerIdentity, agent_id: str | None)
 
 def _to_answer(plan: FactTidyPlan) -> TidyAnswer:
     concerned = {fact_id for action in plan.actions for fact_id in action.fact_ids}
-    return TidyAnswer(
+    return TidyAnswer.from_row(
+        plan,
         actions=[ActionView.from_row(action) for action in plan.actions],
         facts=[FactView.from_row(fact) for fact in plan.facts if fact.fact_id in concerned],
-        planned_by=plan.planned_by,
-        refused=plan.refused,
         applied=False,
         change_id=None,
         not_done=[],
@@ -207,9 +206,8 @@ async def forget(request: Request, hub: TheHub, caller: Caller) -> ForgetAnswer:
     agent_id = hub.agents.registry.config.default.agent_id
     texts = (asked.text,) if asked.text is not None else ()
     if asked.fact_id is not None:
-        texts = await hub.services.forgetting.find_fact_texts(
-            asked.fact_id, asked.with_source, caller.user_id, agent_id
-        )
+        memory = hub.services.forgetting.memory
+        texts = await memory.find_fact_texts(asked.fact_id, asked.with_source, caller.user_id, agent_id)
     pending = ForgetRequest(texts=texts, user_id=caller.user_id, agent_id=agent_id)
     if not asked.preview:
         return _to_forget_answer(await hub.services.forgetting.forget(pending), preview=False)
@@ -231,11 +229,10 @@ def _check_forget(asked: Forget) -> None:
 
 
 def _to_forget_answer(report: ForgetReport, near: tuple[MemoryFactMatch, ...] = (), *, preview: bool) -> ForgetAnswer:
-    return ForgetAnswer(
+    return ForgetAnswer.from_row(
+        report,
         preview=preview,
-        total=report.total,
         places=[ForgetPlace.from_row(place, place=place.name) for place in report.places],
         facts=[ForgetFact.from_row(fact) for fact in report.facts],
-        own=list(report.own),
         near=[ForgetFact.from_row(fact) for fact in near],
     )

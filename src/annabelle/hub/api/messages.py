@@ -59,16 +59,9 @@ class EventList(BaseModel):
 async def send_message(request: Request, hub: TheHub, caller: Caller, wait: Wait = 0) -> Response:
     """Takes a message in: it is on disk when this answers, and will be answered exactly once."""
     new = await read_body(request, NewMessage)
-    inbound = InboundMessage(
-        channel=new.channel,
-        chat_id=new.chat_id,
-        # Only the owner's programs may speak for somebody else.
-        sender_id=(new.sender_id if caller.kind == "owner" else None) or caller.user_id,
-        user_id=caller.user_id,
-        text=new.text,
-        external_id=new.external_id,
-        agent_id=new.agent_id,
-    )
+    # Only the owner's programs may speak for somebody else.
+    sender_id = (new.sender_id if caller.kind == "owner" else None) or caller.user_id
+    inbound = InboundMessage(**new.model_dump(exclude={"sender_id"}), sender_id=sender_id, user_id=caller.user_id)
     with hub.conversations.reply_waiters.watch(inbound.id) as finished:
         entered = await hub.conversations.gate.receive(inbound)
         if entered.duplicate:
@@ -137,10 +130,4 @@ async def _load_progress(hub: HubContext, message_id: str, user_id: str) -> Mess
 
 def _to_progress(message: StoredMessage, replies: list[StoredMessage]) -> MessageProgress:
     views = [MessageView.from_row(reply, text=reply.content) for reply in replies]
-    return MessageProgress(
-        message_id=message.id,
-        thread_id=message.thread_id,
-        state=message.state,
-        reply=views[-1] if views else None,
-        replies=views,
-    )
+    return MessageProgress.from_row(message, message_id=message.id, reply=views[-1] if views else None, replies=views)

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from sqlalchemy import Connection
 
+from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.messages import StoredEvent, TurnEvent, now
 from annabelle.core.ports import AuditTrail
@@ -86,7 +87,6 @@ _log = logging.getLogger(__name__)
 LOOK_SECONDS: Final = 60.0
 """Longest sleep, so that a change of the clock is noticed."""
 _SHORTEST_SECONDS: Final = 0.5
-_STOP_SECONDS: Final = 5.0
 
 
 class QuestionExpiry:
@@ -102,20 +102,18 @@ class QuestionExpiry:
         self._database, self._events, self._clock = database, events, clock
         self._audit = audit
         self._asked = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._watching = BackgroundTasks()
 
     async def start(self) -> None:
         """Close questions that expired while the hub was down, then watch."""
         await self._try_expire_due()
-        self._task = asyncio.create_task(self._watch())
+        self._watching.start(self._watch())
 
     def wake(self) -> None:
         self._asked.set()
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task], timeout=_STOP_SECONDS)
+        await self._watching.stop()
 
     async def expire_due(self) -> None:
         at = self._clock()

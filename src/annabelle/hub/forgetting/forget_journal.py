@@ -7,19 +7,18 @@ from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from annabelle.core import jsonl
 from annabelle.core.errors import StorageTrouble, explain_os_error
 from annabelle.core.home import Home
 from annabelle.core.messages import now
+from annabelle.core.models import FrozenModel
 from annabelle.core.secrets.forget_mask import fold_spelling
 from annabelle.store.audit.records import get_or_create_key, keyed_hash
 
 
-class ForgetRequest(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class ForgetRequest(FrozenModel):
     texts: tuple[str, ...] = Field(repr=False)
     user_id: str
     agent_id: str

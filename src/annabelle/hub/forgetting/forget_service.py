@@ -95,16 +95,11 @@ PASSES = 3
 _WEB_SERVER = "web"
 
 
-@dataclass(frozen=True, slots=True)
-class BrowserServer:
-    home: Home
-    toolbox: Toolbox
-
-    async def close_browsers(self) -> None:
-        """Restart the server to end its browsers, if any was used."""
-        running = any(server.name == _WEB_SERVER and server.available for server in self.toolbox.servers())
-        if running and self.home.browser_profiles.is_dir():
-            await self.toolbox.restart(_WEB_SERVER)
+async def close_browsers(home: Home, toolbox: Toolbox) -> None:
+    """Restart the server to end its browsers, if any was used."""
+    running = any(server.name == _WEB_SERVER and server.available for server in toolbox.servers())
+    if running and home.browser_profiles.is_dir():
+        await toolbox.restart(_WEB_SERVER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +120,7 @@ class RunningWork:
     turns: ActiveTurns
     maintenance: MaintenanceGate
     agents: AgentManager
-    browser: BrowserServer
+    toolbox: Toolbox
 
 
 class ForgetService:
@@ -141,6 +136,10 @@ class ForgetService:
         self._still_seconds = still_seconds
         self._marker = PendingForgetFile(targets.home.forgetting_file)
         self._lock = asyncio.Lock()
+
+    @property
+    def memory(self) -> ForgetMemoryClient:
+        return self._targets.memory
 
     @property
     def has_pending(self) -> bool:
@@ -169,10 +168,6 @@ class ForgetService:
     async def find_near_facts(self, asked: ForgetRequest) -> tuple[MemoryFactMatch, ...]:
         """Facts with a similar meaning, for when the text is not found literally."""
         return await self._targets.memory.find_near_facts(asked.texts[0], asked.user_id, asked.agent_id)
-
-    async def find_fact_texts(self, fact_id: int, with_source: bool, user_id: str, agent_id: str) -> tuple[str, ...]:
-        """The texts to forget so that a fact is gone."""
-        return await self._targets.memory.find_fact_texts(fact_id, with_source, user_id, agent_id)
 
     async def forget(self, asked: ForgetRequest) -> ForgetReport:
         """Forget for good. A failed run is finished at the next start or request."""
@@ -222,7 +217,7 @@ class ForgetService:
                     hint="Try again when the answer is there, or stop the turn.",
                 )
             async with self._targets.engines.suspended(), work.agents.all_stopped():
-                await work.browser.close_browsers()
+                await close_browsers(self._targets.home, work.toolbox)
                 yield
         finally:
             work.maintenance.unpause()

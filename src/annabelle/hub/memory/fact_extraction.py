@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from annabelle.core.backoff import backoff_seconds
 from annabelle.core.contract import ExtractBrief, ExtractResult, LearntFact, PastTurn
@@ -21,6 +21,7 @@ from annabelle.core.errors import (
     Unavailable,
 )
 from annabelle.core.ids import new_id
+from annabelle.core.models import FrozenModel
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trace import TraceFile, use_trace
@@ -29,7 +30,7 @@ from annabelle.durable.engine import Durable
 from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.agents.thinker_calls import ThinkerQuestions
 from annabelle.hub.memory.memory_client import MemoryClient, MemoryOwner, resolve_memory_owner
-from annabelle.toolbox.catalogue import OWN_WORDS, WRITES_ONCE, NativeTool, native_tool
+from annabelle.toolbox.catalogue import OWN_WORDS, WRITES_ONCE, NativeTool, native_tool, number_parameter
 
 _log = logging.getLogger(__name__)
 LEARN_FACTS: Final = "learn_facts"
@@ -43,10 +44,8 @@ LONGEST_WAIT_SECONDS: Final = 300.0
 _PASSING = (Unavailable, StorageTrouble, ToolTimeout, OutcomeUnknown, ScannerDown)
 
 
-class ExtractionRequest(BaseModel):
+class ExtractionRequest(FrozenModel):
     """Extract facts from the last unread turns, of one thread or of all. `tries` is 1 if a caller waits."""
-
-    model_config = ConfigDict(frozen=True)
 
     learn_id: str
     user_id: str
@@ -255,13 +254,7 @@ def backfill_tool(learn: FactExtractionWorkflow, agents: AgentRegistry) -> Nativ
         "Learn facts from stored conversations that nobody has looked through for facts yet.",
         {
             "agent_id": {"type": "string", "maxLength": 100, "description": "Whose memory; by default your own"},
-            "batch_size": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": 50,
-                "default": 10,
-                "description": "How many conversations to look through",
-            },
+            "batch_size": number_parameter(1, 50, 10, "How many conversations to look through"),
         },
         annotations=WRITES_ONCE,
         group="Memory",

@@ -20,7 +20,7 @@ from annabelle.hub.memory.memory_client import (
     TidyOutcome,
     resolve_memory_owner,
 )
-from annabelle.toolbox.catalogue import OWN_WORDS, NativeTool, native_tool
+from annabelle.toolbox.catalogue import OWN_WORDS, NativeTool, native_tool, number_parameter
 
 _log = logging.getLogger(__name__)
 MOST_FACTS: Final = 200
@@ -113,13 +113,7 @@ def synthesize_tool(tidying: FactTidier, agents: AgentRegistry) -> NativeTool:
         {
             "agent_id": {"type": "string", "maxLength": 100, "description": "Whose memory; by default your own"},
             "category": {"enum": list(get_args(FactCategory)), "description": "Only facts of this category"},
-            "max_facts_per_category": {
-                "type": "integer",
-                "minimum": 2,
-                "maximum": 200,
-                "default": 100,
-                "description": "How many facts of each category to look at",
-            },
+            "max_facts_per_category": number_parameter(2, 200, 100, "How many facts of each category to look at"),
             "preview": {"type": "boolean", "default": False, "description": "Only say what would be done"},
         },
         annotations=ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=False),

@@ -10,6 +10,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from annabelle.core.background import BackgroundTasks
 from annabelle.core.backoff import backoff_seconds
 from annabelle.core.errors import (
     AnnabelleError,
@@ -40,7 +41,6 @@ BATCH: Final = 20
 FIRST_WAIT_SECONDS: Final = 0.5
 LONGEST_WAIT_SECONDS: Final = 60.0
 REFUSALS: Final = 3
-STOP_SECONDS: Final = 5.0
 _Turn = tuple[MemoryOwner, DeliveredTurn]
 # Storing a turn is idempotent, so an unknown outcome is retried too.
 _PASSING = (Unavailable, StorageTrouble, ToolTimeout, OutcomeUnknown, ScannerDown)
@@ -61,12 +61,12 @@ class MemoryOutbox:
         self._maintenance = quiet or MaintenanceGate()
         self._woken = asyncio.Event()
         self._idle = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = BackgroundTasks()
 
     def start(self) -> None:
         """Begin with the turns left by the last process."""
         self._woken.set()
-        self._task = asyncio.create_task(self._run())
+        self._tasks.start(self._run())
 
     def on_events(self, events: Sequence[StoredEvent]) -> None:
         """Wake up when a turn was delivered, or ended because its question was closed."""
@@ -79,9 +79,7 @@ class MemoryOutbox:
 
     async def stop(self) -> None:
         """Stop. The next start stores the rest."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task], timeout=STOP_SECONDS)
+        await self._tasks.stop()
 
     async def all_stored(self, timeout: float) -> bool:
         """Wait until every turn is stored. Returns False on timeout."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from annabelle.core.background import BackgroundTasks
 from annabelle.core.config_file import ConfigFile
 from annabelle.core.errors import ConfigMistake, NotAllowed, OperatorMistake, Unauthorized, explain_os_error
 from annabelle.core.home import Home, write_atomically
@@ -196,7 +197,7 @@ class HomeUsers:
         self._file, self._notices = ConfigFile(path), notices
         self._subscribers: list[Callable[[UserList], None]] = []
         self._users = UserList()
-        self._task: asyncio.Task[None] | None = None
+        self._watching = BackgroundTasks()
         self._loaded = self.reload_if_changed()
 
     def subscribe(self, subscriber: Callable[[UserList], None]) -> None:
@@ -221,12 +222,10 @@ class HomeUsers:
         return True
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._watch())
+        self._watching.start(self._watch())
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task], timeout=LOOK_SECONDS)
+        await self._watching.stop()
 
     def policy(self, user_id: str, tools: tuple[ToolSpec, ...], *, in_turn: bool) -> AgentPolicy:
         """What a user may call, as exact tool names. `in_turn`: what an agent may call for them."""

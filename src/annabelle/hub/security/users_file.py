@@ -12,10 +12,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, ValidationError, model_validator
 
-from annabelle.core.config_file import ConfigFile, parse_config
+from annabelle.core.config_file import ConfigEntry, ConfigFile, parse_config
 from annabelle.core.errors import Conflict, InvalidArguments, NotFound, OperatorMistake, explain_os_error
 from annabelle.core.home import write_atomically
 from annabelle.core.messages import OWNER, now
@@ -23,11 +22,7 @@ from annabelle.core.messages import OWNER, now
 USER_ID = r"^[a-z0-9][a-z0-9_-]{0,39}$"
 
 
-class _UsersEntry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
-
-
-class HomeUser(_UsersEntry):
+class HomeUser(ConfigEntry):
     """One person. What is not said here is what everybody may: talk, and their own memory."""
 
     id: str = Field(pattern=USER_ID)
@@ -38,7 +33,7 @@ class HomeUser(_UsersEntry):
     )
 
 
-class UserList(_UsersEntry):
+class UserList(ConfigEntry):
     """The whole file."""
 
     users: tuple[HomeUser, ...] = ()

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 from sqlalchemy import Connection
 
 from annabelle.core.contract import AgentProfile, TurnBrief, TurnLimits, TurnResult
 from annabelle.core.errors import AnnabelleError, ErrorBody, ToolTimeout, TurnCancelled
 from annabelle.core.messages import TurnEvent, now
+from annabelle.core.models import CamelModel
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.hub.agents.config import ProviderName
 from annabelle.hub.agents.launcher import ThinkerLauncher
@@ -57,10 +57,8 @@ _PERSONA: Final = (
 )
 
 
-class SubagentRequest(BaseModel):
+class SubagentRequest(CamelModel):
     """The arguments of `spawn_subagent`."""
-
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
 
     task: str
     allowed_tools: tuple[str, ...] | None = None

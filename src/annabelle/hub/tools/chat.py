@@ -16,7 +16,7 @@ from annabelle.hub.trust.rules import RuleOrigin, StandingRules, describe_rule
 from annabelle.store import messages, threads
 from annabelle.store.messages import StoredMessage
 from annabelle.store.threads import Thread
-from annabelle.toolbox.catalogue import OWN_WORDS, READS, WRITES_ONCE, NativeTool, native_tool
+from annabelle.toolbox.catalogue import OWN_WORDS, READS, WRITES_ONCE, NativeTool, native_tool, text_parameter
 
 _CHATS_SHOWN = 20
 
@@ -55,7 +55,7 @@ def send_message_tools(log: EventLog) -> list[NativeTool]:
             name,
             description,
             {
-                "message": {"type": "string", "minLength": 1, "maxLength": 100_000, "description": "What to say"},
+                "message": text_parameter(100_000, "What to say"),
                 "chat_id": {
                     "type": ["string", "integer"],
                     "description": "Another chat of the user; by default this one",
@@ -123,14 +123,7 @@ def propose_rule_tool(rules: StandingRules) -> NativeTool:
         "propose_rule",
         "Propose a standing rule the user has stated: what to ask about first, or never to do. "
         "The user confirms it; you can not.",
-        {
-            "rule": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": 300,
-                "description": 'As "always ask before deleting mail" or "never send anything to Bob"',
-            }
-        },
+        {"rule": text_parameter(300, 'As "always ask before deleting mail" or "never send anything to Bob"')},
         required=("rule",),
         annotations=WRITES_ONCE,
         scan=OWN_WORDS,

@@ -16,7 +16,7 @@ from annabelle.core.trust import Trust
 from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.tools.memory import PlainMemory
-from annabelle.toolbox.catalogue import READS, NativeTool, native_tool
+from annabelle.toolbox.catalogue import READS, NativeTool, native_tool, number_parameter, text_parameter
 from annabelle.toolbox.facade import Toolbox
 
 _MIN_DIGITS = 7
@@ -181,13 +181,8 @@ def find_contact_tool(plain: PlainMemory, toolbox: Toolbox, agents: AgentRegistr
         "Find a person in everything that is connected: contacts, Telegram and mail. Tells addresses, phone numbers, "
         "usernames, and where each is known from.",
         {
-            "query": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": 100,
-                "description": "A name, company, e-mail address, phone number or username, or a part of it",
-            },
-            "limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 10, "description": "How many at most"},
+            "query": text_parameter(100, "A name, company, e-mail address, phone number or username, or a part of it"),
+            "limit": number_parameter(1, 50, 10, "How many at most"),
         },
         required=("query",),
         annotations=READS.model_copy(update={"open_world": True}),

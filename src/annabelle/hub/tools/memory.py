@@ -12,7 +12,15 @@ from annabelle.core.trust import FactCategory
 from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.trust.call_records import label_provenance
 from annabelle.store.database import Database
-from annabelle.toolbox.catalogue import OWN_WORDS, READS, WRITES_ONCE, NativeTool, native_tool
+from annabelle.toolbox.catalogue import (
+    OWN_WORDS,
+    READS,
+    WRITES_ONCE,
+    NativeTool,
+    native_tool,
+    number_parameter,
+    text_parameter,
+)
 from annabelle.toolbox.facade import Toolbox
 
 _SERVER = "memory"
@@ -59,7 +67,7 @@ def store_fact_tool(memory: PlainMemory) -> NativeTool:
         "store_fact",
         "Remember a fact about the user for later.",
         {
-            "fact": {"type": "string", "minLength": 1, "maxLength": 4000, "description": "One fact, as a sentence"},
+            "fact": text_parameter(4000, "One fact, as a sentence"),
             "category": {"type": "string", "enum": list(get_args(FactCategory))},
         },
         required=("fact", "category"),
@@ -78,8 +86,8 @@ def search_memories_tool(memory: PlainMemory) -> NativeTool:
         "search_memories",
         "Search what you remember: facts and earlier conversations.",
         {
-            "query": {"type": "string", "minLength": 1, "maxLength": 2000},
-            "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5},
+            "query": text_parameter(2000),
+            "limit": number_parameter(1, 20, 5),
         },
         required=("query",),
         annotations=READS,

@@ -9,14 +9,22 @@ from annabelle.hub.tasks.background_calls import QUEUE, BackgroundCalls, parse_q
 from annabelle.hub.tasks.subagents import AT_ONCE, TOKEN_BUDGET, SubagentRequest
 from annabelle.hub.tasks.task_runner import TaskRunner, make_task_id
 from annabelle.store.tasks import NewTask
-from annabelle.toolbox.catalogue import OWN_WORDS, READS, WRITES_ONCE, NativeTool, native_tool
+from annabelle.toolbox.catalogue import (
+    OWN_WORDS,
+    READS,
+    WRITES_ONCE,
+    NativeTool,
+    native_tool,
+    number_parameter,
+    text_parameter,
+)
 from annabelle.toolbox.facade import Toolbox
 
 _LONGEST_MINUTES = 30
 # Extra time for a start, a stop or a full disk.
 _SLACK_SECONDS = 60.0
 _NAME_CHARS = 80
-_GLOBS: JsonObject = {"type": "array", "maxItems": 50, "items": {"type": "string", "minLength": 1, "maxLength": 200}}
+_GLOBS: JsonObject = {"type": "array", "maxItems": 50, "items": text_parameter(200)}
 # Calls that these tools lead to are each checked by policy.
 _DELEGATES = WRITES_ONCE.model_copy(update={"open_world": True})
 
@@ -28,12 +36,7 @@ def spawn_subagent_tool(tasks: TaskRunner) -> NativeTool:
         "spawn_subagent",
         "Give a task to a temporary helper that works on its own and reports back. Waits for the result.",
         {
-            "task": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": 50_000,
-                "description": "All it needs to know: it does not see this conversation",
-            },
+            "task": text_parameter(50_000, "All it needs to know: it does not see this conversation"),
             "allowedTools": {
                 **_GLOBS,
                 "description": "Only these of your tools, as in searcher_*; by default all of yours",
@@ -41,13 +44,7 @@ def spawn_subagent_tool(tasks: TaskRunner) -> NativeTool:
             "deniedTools": {**_GLOBS, "description": "None of these"},
             "timeoutMinutes": {"type": "number", "minimum": 1, "maximum": _LONGEST_MINUTES, "default": 5},
             "model": {"type": "string", "maxLength": 200, "description": "Another model than yours"},
-            "tokenBudget": {
-                "type": "integer",
-                "minimum": 1000,
-                "maximum": 1_000_000,
-                "default": TOKEN_BUDGET,
-                "description": "Tokens it may use in all",
-            },
+            "tokenBudget": number_parameter(1000, 1_000_000, TOKEN_BUDGET, "Tokens it may use in all"),
         },
         required=("task",),
         annotations=_DELEGATES,
@@ -88,17 +85,12 @@ def queue_task_tool(tasks: TaskRunner, calls: BackgroundCalls, toolbox: Toolbox)
         QUEUE,
         "Make one tool call in the background and go on at once; the user is told when it is over.",
         {
-            "name": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": 200,
-                "description": "What the user will know it by",
-            },
+            "name": text_parameter(200, "What the user will know it by"),
             "action": {
                 "type": "object",
                 "properties": {
                     "type": {"type": "string", "description": "tool_call, or workflow for the same"},
-                    "toolName": {"type": "string", "minLength": 1, "maxLength": 200},
+                    "toolName": text_parameter(200),
                     "parameters": {"type": "object", "description": "The tool's arguments"},
                 },
                 "required": ["type"],
@@ -149,7 +141,7 @@ def get_job_status_tool(tasks: TaskRunner) -> NativeTool:
     @native_tool(
         "get_job_status",
         "How a queued task stands, and its result.",
-        {"taskId": {"type": "string", "minLength": 1, "maxLength": 60, "description": "As queue_task gave it"}},
+        {"taskId": text_parameter(60, "As queue_task gave it")},
         required=("taskId",),
         annotations=READS,
         answers=AnnabelleError,

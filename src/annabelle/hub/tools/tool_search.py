@@ -12,7 +12,7 @@ from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.embeddings import EmbeddingConfig, make_embedder
 from annabelle.embeddings.metering import EmbeddingMeter
 from annabelle.hub.agents.registry import AgentRegistry
-from annabelle.toolbox.catalogue import OWN_WORDS, READS, NativeTool, native_tool
+from annabelle.toolbox.catalogue import OWN_WORDS, READS, NativeTool, native_tool, number_parameter, text_parameter
 from annabelle.toolbox.facade import Toolbox
 
 if TYPE_CHECKING:
@@ -45,13 +45,8 @@ class ToolSearch:
             SEARCH_TOOLS,
             "Find tools by what they do, when none of those you have fits. What is found can be called next.",
             {
-                "query": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 2000,
-                    "description": "What the tool should do",
-                },
-                "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 8},
+                "query": text_parameter(2000, "What the tool should do"),
+                "limit": number_parameter(1, 20, 8),
             },
             required=("query",),
             annotations=READS,
