@@ -48,7 +48,7 @@ class ServerPlaybooks:
         try:
             written = seed_playbooks(self._home.playbooks, present)
         except OSError as error:
-            _log.warning("the playbooks for %s cannot be written: %s", ", ".join(sorted(present)), error.strerror)
+            _log.warning("the playbooks for %s can not be written: %s", ", ".join(sorted(present)), error.strerror)
             return
         self._known = present
         if written:
