@@ -46,7 +46,7 @@ from annabelle.hub.conversations.turns import ActiveTurns, MaintenanceGate, Repl
 from annabelle.hub.costs.ledger import CostAnnouncer, CostLedger
 from annabelle.hub.forgetting.databases import DatabaseSnapshots, WorkflowDatabases
 from annabelle.hub.forgetting.files import HomeFiles
-from annabelle.hub.forgetting.forget_service import ForgetService, ForgetTargets, RunningWork
+from annabelle.hub.forgetting.forget_service import BrowserServer, ForgetService, ForgetTargets, RunningWork
 from annabelle.hub.forgetting.memory_client import ForgetMemoryClient
 from annabelle.hub.home_setup import ServerPlaybooks, seed_home
 from annabelle.hub.instance import hub_address, remove_run_file, write_run_file
@@ -235,7 +235,13 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             snapshots=DatabaseSnapshots(base.database_url),
             memory=ForgetMemoryClient(toolbox),
         ),
-        RunningWork(thread_queue=thread_queue, turns=turns, maintenance=maintenance, agents=agents, toolbox=toolbox),
+        RunningWork(
+            thread_queue=thread_queue,
+            turns=turns,
+            maintenance=maintenance,
+            agents=agents,
+            browser=BrowserServer(home, toolbox),
+        ),
         notices,
         audit=audit,
     )

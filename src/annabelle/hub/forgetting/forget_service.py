@@ -95,11 +95,16 @@ PASSES = 3
 _WEB_SERVER = "web"
 
 
-async def close_browsers(home: Home, toolbox: Toolbox) -> None:
-    """Restart the server to end its browsers, if any was used."""
-    running = any(server.name == _WEB_SERVER and server.available for server in toolbox.servers())
-    if running and home.browser_profiles.is_dir():
-        await toolbox.restart(_WEB_SERVER)
+@dataclass(frozen=True, slots=True)
+class BrowserServer:
+    home: Home
+    toolbox: Toolbox
+
+    async def close_browsers(self) -> None:
+        """Restart the server to end its browsers, if any was used."""
+        running = any(server.name == _WEB_SERVER and server.available for server in self.toolbox.servers())
+        if running and self.home.browser_profiles.is_dir():
+            await self.toolbox.restart(_WEB_SERVER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +125,7 @@ class RunningWork:
     turns: ActiveTurns
     maintenance: MaintenanceGate
     agents: AgentManager
-    toolbox: Toolbox
+    browser: BrowserServer
 
 
 class ForgetService:
@@ -217,7 +222,7 @@ class ForgetService:
                     hint="Try again when the answer is there, or stop the turn.",
                 )
             async with self._targets.engines.suspended(), work.agents.all_stopped():
-                await close_browsers(self._targets.home, work.toolbox)
+                await work.browser.close_browsers()
                 yield
         finally:
             work.maintenance.unpause()
