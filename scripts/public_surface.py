@@ -28,7 +28,7 @@ from annabelle.cli.app import load
 from annabelle.cli.commands import COMMANDS
 from annabelle.cli.service_manager import ServicePlan
 from annabelle.core.errors import AnnabelleError
-from annabelle.core.home import HOME_VARIABLE, Home
+from annabelle.core.home import HOME_VARIABLE, Home, HomePath
 from annabelle.core.messages import EventType
 from annabelle.core.settings import Settings
 from annabelle.core.tools import ToolSpec
@@ -240,7 +240,7 @@ def home_files() -> list[str]:
     places = [
         str(getattr(home, name).relative_to(home.root))
         for name, value in vars(Home).items()
-        if isinstance(value, property)
+        if isinstance(value, HomePath)
     ]
     return sorted([*places, str(home.agent("ID").relative_to(home.root))])
 

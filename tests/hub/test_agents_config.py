@@ -6,10 +6,11 @@ import json
 
 import pytest
 
+from annabelle.core.config_file import parse_config
 from annabelle.core.errors import ConfigMistake
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings
-from annabelle.hub.agents.config import AgentsConfig, AgentsFile, parse_agents_config
+from annabelle.hub.agents.config import AgentsConfig, AgentsFile
 from annabelle.hub.notices import Notices
 from annabelle.toolbox.catalogue import AgentPolicy
 
@@ -134,7 +135,7 @@ def test_an_absent_tool_list_allows_all_and_an_empty_one_nothing() -> None:
 )
 def test_a_bad_config_is_refused_with_its_place_and_reason(text: str, place: str, reason: str) -> None:
     with pytest.raises(ConfigMistake) as refused:
-        parse_agents_config(text, "agents.json")
+        parse_config(AgentsConfig, text, "agents.json")
     assert place in refused.value.message
     assert reason in refused.value.message
 

@@ -94,7 +94,7 @@ async def test_a_delivery_is_tried_again_until_the_disk_takes_it(
 ) -> None:
     monkeypatch.setattr(message_workflow, "_DISK_CAP_SECONDS", 0.0)
     log, turn = FullTwice(database, EventFanout()), RunTurn(TurnResult(message_id=running, success=True, text="hi"))
-    services = message_workflow.MessageWorkflowDeps(
+    workflow = message_workflow.MessageWorkflow(
         base=SimpleNamespace(settings=Settings.model_validate({})),
         storage=HubStorage(
             database=database,
@@ -112,7 +112,7 @@ async def test_a_delivery_is_tried_again_until_the_disk_takes_it(
     async def finished(message_id: str) -> None:
         told.append(message_id)
 
-    await message_workflow.MessageWorkflow(services).make_workflow(finished)({"message_id": running})
+    await workflow.make_workflow(finished)({"message_id": running})
     assert (log.tries, told) == (3, [running])
     assert await types(database, running) == ["message", "done"]
 

@@ -10,13 +10,14 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection, update
 
+from annabelle.core.config_file import parse_config
 from annabelle.core.contract import TurnResult
 from annabelle.core.errors import ConfigMistake, ScannerDown, SecurityBlocked
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER, InboundMessage, now
 from annabelle.core.settings import Settings
 from annabelle.core.trust import ScanDirections
-from annabelle.hub.agents.config import AgentsFile, parse_agents_config
+from annabelle.hub.agents.config import AgentsConfig, AgentsFile
 from annabelle.hub.conversations.message_workflow import deliver
 from annabelle.hub.notices import Notices
 from annabelle.hub.trust.guard import MessageGuard, make_guarding
@@ -161,7 +162,7 @@ async def test_telling_of_a_block_again_changes_nothing(house: House) -> None:
 
 def rules_of(agents: str, **settings: object) -> tuple[GuardRules, GuardRules, Notices]:
     """The rules of the agent `a` and of the install."""
-    config, notices = parse_agents_config(agents, "agents.json"), Notices()
+    config, notices = parse_config(AgentsConfig, agents, "agents.json"), Notices()
     watch = make_guarding(Settings.model_validate(settings), {}, config.agent, notices)
     return watch.rules("a"), watch.rules(None), notices
 
@@ -202,7 +203,7 @@ def test_a_mistake_in_an_agents_scans_is_named_and_the_last_good_config_stays(
 ) -> None:
     bad = json.dumps({"agents": [{"agentId": "a", "guardian": guardian}]})
     with pytest.raises(ConfigMistake) as mistake:
-        parse_agents_config(bad, "agents.json")
+        parse_config(AgentsConfig, bad, "agents.json")
     assert field in mistake.value.message
     file = AgentsFile(home, Settings.model_validate({}), Notices())
     home.agents_file.write_text('{"agents": [{"agentId": "a", "guardian": {"messages": false}}]}')

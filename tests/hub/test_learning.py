@@ -21,7 +21,6 @@ from annabelle.durable.engine import Durable
 from annabelle.hub.memory import fact_extraction
 from annabelle.hub.memory.fact_extraction import (
     ExtractionRequest,
-    FactExtractionDeps,
     FactExtractionWorkflow,
     backfill_tool,
     request_for_thread,
@@ -99,7 +98,7 @@ async def open_flow(
     async def open_it(thinking: StandInThinking, **settings: float) -> tuple[FactExtractionWorkflow, Durable]:
         durable = Durable(name="test", executor_id="hub", database_url=sqlite_url(home.flows_file), schema="flows")
         traces = TraceFile(home.traces_file, "hub", Redactor())
-        services = FactExtractionDeps(
+        flow = FactExtractionWorkflow(
             durable=durable,
             memory=MemoryClient(memory),
             thinker=thinking,
@@ -107,7 +106,6 @@ async def open_flow(
             settings=Settings(**settings),
             ready=_ready,
         )  # type: ignore[arg-type]
-        flow = FactExtractionWorkflow(services)
         await durable.launch()
         opened.append(durable)
         return flow, durable

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from annabelle.core.config_file import parse_config
 from annabelle.core.home import HOME_VARIABLE, Home
 from annabelle.core.settings import Settings, load_settings
-from annabelle.hub.agents.config import parse_agents_config
+from annabelle.hub.agents.config import AgentsConfig
 from annabelle.hub.security.users_file import read_users
 from annabelle.servers.filer.server import build
 from annabelle.toolbox.catalogue import AgentPolicy
@@ -22,7 +23,7 @@ def examples(root: Path) -> Path:
 
 
 def test_the_agents_are_understood_and_the_bound_chat_finds_its_agent(examples: Path):
-    config = parse_agents_config((examples / "agents.json").read_text(), "agents.json")
+    config = parse_config(AgentsConfig, (examples / "agents.json").read_text(), "agents.json")
     assert config.agent_for_chat("cli", "library").agent_id == "librarian"
     assert config.agent_for_chat("cli", "terminal").agent_id == "annabelle"
 
@@ -31,7 +32,7 @@ def test_the_agent_that_never_changes_anything_may_only_read(
     examples: Path, monkeypatch: pytest.MonkeyPatch, home: Home
 ):
     monkeypatch.setenv(HOME_VARIABLE, str(home.root))
-    librarian = parse_agents_config((examples / "agents.json").read_text(), "agents.json").agent_for_chat(
+    librarian = parse_config(AgentsConfig, (examples / "agents.json").read_text(), "agents.json").agent_for_chat(
         "cli", "library"
     )
     policy = AgentPolicy(librarian.allowed_tools, librarian.denied_tools)

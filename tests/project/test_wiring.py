@@ -54,7 +54,8 @@ def parameters(node: ast.ClassDef) -> int:
         if isinstance(member, ast.FunctionDef) and member.name == "__init__":
             return len(member.args.posonlyargs) + len(member.args.args) - 1 + len(member.args.kwonlyargs)
     if any("dataclass" in ast.unparse(one) for one in node.decorator_list):
-        return sum(isinstance(member, ast.AnnAssign) and "ClassVar" not in ast.unparse(member) for member in node.body)
+        fields = [ast.unparse(member) for member in node.body if isinstance(member, ast.AnnAssign)]
+        return sum("ClassVar" not in field and "init=False" not in field for field in fields)
     return 0
 
 

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from annabelle.core.errors import ConfigMistake, StorageTrouble
+from annabelle.core.errors import ConfigMistake, StorageTrouble, explain_os_error
 from annabelle.core.home import Home, write_atomically
 
 M = TypeVar("M", bound=BaseModel)
@@ -114,14 +114,11 @@ class ConnectionFile(Generic[M]):
 
 def write_connection(home: Home, kind: str, account: BaseModel) -> None:
     """Stores the account atomically."""
-    try:
+    hint = f"Fix {home.connections} and connect again."
+    with explain_os_error(StorageTrouble, "The account could not be kept", hint=hint):
         home.connections.mkdir(mode=0o700, parents=True, exist_ok=True)
         home.connections.chmod(0o700)
         write_atomically(connection_file(home, kind), _dump_with_secrets(account), 0o600)
-    except OSError as error:
-        raise StorageTrouble(
-            f"The account could not be kept: {error.strerror}.", hint=f"Fix {home.connections} and connect again."
-        ) from error
 
 
 def remove_connection(home: Home, kind: str) -> bool:

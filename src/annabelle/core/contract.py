@@ -19,10 +19,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from annabelle.core.errors import ErrorBody
 from annabelle.core.messages import OWNER, TurnEvent, now
+from annabelle.core.models import FrozenModel
 from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.core.trust import FactCategory, Trust
 
@@ -32,10 +33,6 @@ USER_HEADER = "X-Annabelle-User"
 CLIENT_HEADER = "X-Annabelle-Client"
 TERMINAL = "cli"
 TOOLS_VERSION_HEADER = "X-Tools-Version"
-
-
-class FrozenModel(BaseModel):
-    model_config = ConfigDict(frozen=True)
 
 
 class TurnLimits(FrozenModel):

@@ -35,6 +35,8 @@ AnnabelleError
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ValidationError
@@ -196,6 +198,15 @@ class AlreadyRunning(StorageTrouble):
 
 class TurnCancelled(AnnabelleError):
     code, http_status = "cancelled", 409
+
+
+@contextmanager
+def explain_os_error(kind: type[AnnabelleError], what: str, *, hint: str | None = None) -> Generator[None]:
+    """Raises `kind` for an OSError, as a sentence: `what` failed, and the system's reason."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what}: {error.strerror}.", hint=hint) from error
 
 
 def first_problem(error: ValidationError, whole: str = "") -> tuple[str, str]:

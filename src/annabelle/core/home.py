@@ -7,9 +7,19 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from annabelle.core.errors import OperatorMistake
+from annabelle.core.errors import OperatorMistake, explain_os_error
 
 HOME_VARIABLE = "ANNABELLE_HOME"
+
+
+class HomePath:
+    """A path below the root of a home."""
+
+    def __init__(self, *parts: str) -> None:
+        self._parts = parts
+
+    def __get__(self, home: Home, _class: type[Home] | None = None) -> Path:
+        return home.root.joinpath(*self._parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,171 +28,72 @@ class Home:
 
     root: Path
 
+    config = HomePath("config")
+    data = HomePath("data")
+    logs = HomePath("logs")
+    run = HomePath("run")
+    """Sockets, pid files and locks of the running hub."""
+    agents = HomePath("agents")
+    skills = HomePath("skills")
+    playbooks = HomePath("playbooks")
+    """Instructions for kinds of requests, as Markdown the user may edit."""
+    models = HomePath("models")
+    backups = HomePath("backups")
+    workspace = HomePath("workspace")
+    connections = HomePath("connections")
+    """Connected accounts, each in a file that only its owner can read."""
+    token_file = HomePath("annabelle.token")
+    history_file = HomePath("run", "history")
+    """Input history of the terminal chat."""
+    settings_file = HomePath("config", "settings.env")
+    agents_file = HomePath("config", "agents.json")
+    good_agents_file = HomePath("data", "agents.last-good.json")
+    """The last valid agents.json, used while the current one is invalid."""
+    database_file = HomePath("data", "annabelle.db")
+    flows_file = HomePath("data", "flows.db")
+    memory_file = HomePath("data", "memory.db")
+    memory_export = HomePath("memory-export")
+    """Memories as Markdown that a person can read, edit and import again."""
+    embedding_cache = HomePath("data", "embeddings")
+    browser_profiles = HomePath("data", "browser")
+    """Browser profiles, one folder per agent."""
+    users_file = HomePath("config", "users.json")
+    forgetting_file = HomePath("data", "forgetting.json")
+    """Forget requests in progress, so that a killed hub finishes them after its restart."""
+    forgotten_file = HomePath("logs", "forgotten.jsonl")
+    """Log of forget requests: when, by whom and where. The text itself is stored only as a keyed hash."""
+    audit_key_file = HomePath("data", "audit.key")
+    audit_file = HomePath("logs", "audit.jsonl")
+    """Log of actions and decisions; each line is chained to the previous one."""
+    audit_head_file = HomePath("data", "audit.head")
+    """Latest position of the audit, stored apart from it so that a cut-off tail is noticed."""
+    halts_file = HomePath("data", "stopped.json")
+    """What the owner stopped. It stays stopped across restarts until resumed."""
+    pins_file = HomePath("data", "pinned-servers.json")
+    """State of the external servers when the user accepted them."""
+    known_servers_file = HomePath("last-known-mcps.json")
+    traces_file = HomePath("logs", "traces.jsonl")
+    hub_file = HomePath("run", "hub.json")
+    """Pid, address and version of the running hub, for commands that look for it."""
+
     @classmethod
     def from_environment(cls) -> Home:
         return cls(Path(os.environ.get(HOME_VARIABLE) or "~/.annabelle").expanduser().absolute())
 
     def prepare(self) -> Home:
         """Creates the required folders; OperatorMistake if the home is not writable."""
-        try:
+        with explain_os_error(
+            OperatorMistake,
+            f"The home {self.root} can not be written",
+            hint=f"Free space or fix its permissions, or set {HOME_VARIABLE} to a folder you own.",
+        ):
             for folder in (self.root, self.data, self.logs, self.agents, self.config, self.run):
                 folder.mkdir(parents=True, exist_ok=True)
             self.root.chmod(0o700)
             probe = self.run / f".writable-{os.getpid()}"
             probe.write_bytes(b"")
             probe.unlink()
-        except OSError as error:
-            raise OperatorMistake(
-                f"The home {self.root} can not be written: {error.strerror}.",
-                hint=f"Free space or fix its permissions, or set {HOME_VARIABLE} to a folder you own.",
-            ) from error
         return self
-
-    @property
-    def config(self) -> Path:
-        return self.root / "config"
-
-    @property
-    def data(self) -> Path:
-        return self.root / "data"
-
-    @property
-    def logs(self) -> Path:
-        return self.root / "logs"
-
-    @property
-    def run(self) -> Path:
-        """Sockets, pid files and locks of the running hub."""
-        return self.root / "run"
-
-    @property
-    def agents(self) -> Path:
-        return self.root / "agents"
-
-    @property
-    def skills(self) -> Path:
-        return self.root / "skills"
-
-    @property
-    def playbooks(self) -> Path:
-        """Instructions for kinds of requests, as Markdown the user may edit."""
-        return self.root / "playbooks"
-
-    @property
-    def models(self) -> Path:
-        return self.root / "models"
-
-    @property
-    def backups(self) -> Path:
-        return self.root / "backups"
-
-    @property
-    def workspace(self) -> Path:
-        return self.root / "workspace"
-
-    @property
-    def connections(self) -> Path:
-        """Connected accounts, each in a file that only its owner can read."""
-        return self.root / "connections"
-
-    @property
-    def token_file(self) -> Path:
-        return self.root / "annabelle.token"
-
-    @property
-    def history_file(self) -> Path:
-        """Input history of the terminal chat."""
-        return self.run / "history"
-
-    @property
-    def settings_file(self) -> Path:
-        return self.config / "settings.env"
-
-    @property
-    def agents_file(self) -> Path:
-        return self.config / "agents.json"
-
-    @property
-    def good_agents_file(self) -> Path:
-        """The last valid agents.json, used while the current one is invalid."""
-        return self.data / "agents.last-good.json"
-
-    @property
-    def database_file(self) -> Path:
-        return self.data / "annabelle.db"
-
-    @property
-    def flows_file(self) -> Path:
-        return self.data / "flows.db"
-
-    @property
-    def memory_file(self) -> Path:
-        return self.data / "memory.db"
-
-    @property
-    def memory_export(self) -> Path:
-        """Memories as Markdown that a person can read, edit and import again."""
-        return self.root / "memory-export"
-
-    @property
-    def embedding_cache(self) -> Path:
-        return self.data / "embeddings"
-
-    @property
-    def browser_profiles(self) -> Path:
-        """Browser profiles, one folder per agent."""
-        return self.data / "browser"
-
-    @property
-    def users_file(self) -> Path:
-        return self.config / "users.json"
-
-    @property
-    def forgetting_file(self) -> Path:
-        """Forget requests in progress, so that a killed hub finishes them after its restart."""
-        return self.data / "forgetting.json"
-
-    @property
-    def forgotten_file(self) -> Path:
-        """Log of forget requests: when, by whom and where. The text itself is stored only as a keyed hash."""
-        return self.logs / "forgotten.jsonl"
-
-    @property
-    def audit_key_file(self) -> Path:
-        return self.data / "audit.key"
-
-    @property
-    def audit_file(self) -> Path:
-        """Log of actions and decisions; each line is chained to the previous one."""
-        return self.logs / "audit.jsonl"
-
-    @property
-    def audit_head_file(self) -> Path:
-        """Latest position of the audit, stored apart from it so that a cut-off tail is noticed."""
-        return self.data / "audit.head"
-
-    @property
-    def halts_file(self) -> Path:
-        """What the owner stopped. It stays stopped across restarts until resumed."""
-        return self.data / "stopped.json"
-
-    @property
-    def pins_file(self) -> Path:
-        """State of the external servers when the user accepted them."""
-        return self.data / "pinned-servers.json"
-
-    @property
-    def known_servers_file(self) -> Path:
-        return self.root / "last-known-mcps.json"
-
-    @property
-    def traces_file(self) -> Path:
-        return self.logs / "traces.jsonl"
-
-    @property
-    def hub_file(self) -> Path:
-        """Pid, address and version of the running hub, for commands that look for it."""
-        return self.run / "hub.json"
 
     def agent(self, agent_id: str) -> Path:
         return self.agents / agent_id

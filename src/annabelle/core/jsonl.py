@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from annabelle.core.errors import StorageTrouble
+from annabelle.core.errors import StorageTrouble, explain_os_error
 
 _log = logging.getLogger(__name__)
 
@@ -18,7 +18,8 @@ JsonRecord = dict[str, object]
 def append_records(path: Path, records: Iterable[JsonRecord], *, durable: bool = True) -> None:
     """Appends records in one write. A crash leaves all of them, or one torn last line that `load_records` repairs."""
     blob = _encode_records(records)
-    try:
+    hint = "Free some disk space; nothing before it was lost."
+    with explain_os_error(StorageTrouble, f"{path.name} could not be written", hint=hint):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
@@ -33,17 +34,13 @@ def append_records(path: Path, records: Iterable[JsonRecord], *, durable: bool =
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
-    except OSError as error:
-        raise StorageTrouble(
-            f"{path.name} could not be written: {error.strerror}.",
-            hint="Free some disk space; nothing before it was lost.",
-        ) from error
 
 
 def rewrite_records(path: Path, records: Iterable[JsonRecord]) -> None:
     """Replaces all records atomically."""
     temporary = path.with_name(f"{path.name}.tmp")
-    try:
+    hint = "Free some disk space; the file is as it was."
+    with explain_os_error(StorageTrouble, f"{path.name} could not be rewritten", hint=hint):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -52,11 +49,6 @@ def rewrite_records(path: Path, records: Iterable[JsonRecord]) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
         sync_folder(path.parent)
-    except OSError as error:
-        raise StorageTrouble(
-            f"{path.name} could not be rewritten: {error.strerror}.",
-            hint="Free some disk space; the file is as it was.",
-        ) from error
 
 
 def sync_folder(folder: Path) -> None:

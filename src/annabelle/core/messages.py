@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from annabelle.core.ids import new_id
+from annabelle.core.models import FrozenModel
 
 OWNER = "owner"
 """The only user of a single-user install."""
@@ -19,10 +20,8 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-class InboundMessage(BaseModel):
+class InboundMessage(FrozenModel):
     """One message as it entered, parsed once at the edge."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str = Field(default_factory=lambda: new_id("msg"))
     channel: Name
@@ -47,10 +46,8 @@ EventType = Literal[
 ]
 
 
-class TurnEvent(BaseModel):
+class TurnEvent(FrozenModel):
     """One thing that happened in the turn of one message."""
-
-    model_config = ConfigDict(frozen=True)
 
     message_id: str
     key: str = Field(description="Unique within the message; a second event with the same key is the same event")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from annabelle.core.errors import ErrorBody
+from annabelle.core.models import FrozenModel
 from annabelle.core.trust import Label, Provenance, Risk, Source, Trust
 
 JsonObject = dict[str, object]
@@ -15,10 +16,8 @@ Audience = Literal["everyone", "people", "hub"]
 """`people` hides a tool from agents; `hub` also from the API: only the hub itself calls it."""
 
 
-class ToolAnnotations(BaseModel):
+class ToolAnnotations(FrozenModel):
     """What a tool may do, as its server declares it. An absent hint is read as the dangerous answer."""
-
-    model_config = ConfigDict(frozen=True)
 
     read_only: bool = False
     destructive: bool = True
@@ -31,10 +30,8 @@ class ToolAnnotations(BaseModel):
         return self.read_only or self.idempotent
 
 
-class ToolSpec(BaseModel):
+class ToolSpec(FrozenModel):
     """One tool as the model and the API see it, under its exposed name `{server}_{tool}`."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     server: str
@@ -48,10 +45,8 @@ class ToolSpec(BaseModel):
     audience: Audience = Field(default="everyone", description="Who may see and call it")
 
 
-class CallContext(BaseModel):
+class CallContext(FrozenModel):
     """Who calls, and on whose behalf. Made by the hub from authenticated facts, never from arguments."""
-
-    model_config = ConfigDict(frozen=True)
 
     caller: Literal["agent", "api", "cli", "hub"]
     agent_id: str | None = None
@@ -81,10 +76,8 @@ class CallContext(BaseModel):
     )
 
 
-class ToolResult(BaseModel):
+class ToolResult(FrozenModel):
     """What came back: text for the model, structure for machines, or an error that says what to do next."""
-
-    model_config = ConfigDict(frozen=True)
 
     text: str
     structured: JsonObject | None = None

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.errors import ConfigMistake
+from annabelle.core.models import FrozenModel
 
 Source = Literal[
     "user", "config", "own", "memory", "web", "mail", "calendar", "chat", "file", "code", "vault", "external"
@@ -43,20 +44,16 @@ AuditKind = Literal[
 """What an audit record is about. `audit` is the audit itself: a gap, a repair, a dropped file."""
 
 
-class ThreatFinding(BaseModel):
+class ThreatFinding(FrozenModel):
     """One finding of a scan and the place it stands at, as a JSON path."""
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     type: ThreatType
     snippet: str = Field(default="", max_length=100)
 
 
-class ScanOutcome(BaseModel):
+class ScanOutcome(FrozenModel):
     """What the guardian says of some content."""
-
-    model_config = ConfigDict(frozen=True)
 
     risk: Risk = "none"
     score: float = 0.0
@@ -66,10 +63,8 @@ class ScanOutcome(BaseModel):
     unscanned: bool = Field(default=False, description="The scanner was down and the setting says: go on")
 
 
-class PolicyDecision(BaseModel):
+class PolicyDecision(FrozenModel):
     """What policy says of one call. `reasons` are for the person: why it is asked or refused."""
-
-    model_config = ConfigDict(frozen=True)
 
     verdict: Literal["allow", "ask", "refuse"] = "allow"
     reasons: tuple[str, ...] = ()
@@ -89,10 +84,8 @@ Trust = Literal["trusted", "untrusted"]
 """Untrusted is anything somebody else may have written: a page, a mail, a file, an external server's answer."""
 
 
-class Provenance(BaseModel):
+class Provenance(FrozenModel):
     """Where the content of a call may have come from. Untrusted once, untrusted for good (TRU-03)."""
-
-    model_config = ConfigDict(frozen=True)
 
     trust: Trust = "trusted"
     origins: tuple[str, ...] = Field(default=(), description="Tools whose untrusted output had been seen by then")

@@ -163,7 +163,7 @@ class Durable:
         try:
             steps = await self._call(self._client.list_workflow_steps, execution.workflow_id)
         except AnnabelleError as error:
-            _log.warning("%s can not go on yet: %s", execution.workflow_id, error.message)
+            _log.warning("%s cannot go on yet: %s", execution.workflow_id, error.message)
             self._runs.interrupt(execution.workflow_id)
             raise asyncio.CancelledError from error
         ours = (step for step in steps if step["function_id"] >= FIRST_NUMBER)

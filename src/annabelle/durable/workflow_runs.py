@@ -83,7 +83,7 @@ class RunningWorkflows:
                 await self._requeue(workflow_id)
                 return
             except AnnabelleError as error:
-                _log.warning("%s can not go on yet: %s", workflow_id, error.message)
+                _log.warning("%s cannot go on yet: %s", workflow_id, error.message)
 
     def run_in_background(self, work: Coroutine[object, object, None]) -> None:
         """Runs a coroutine until `stop_all`."""

@@ -46,19 +46,19 @@ def main() -> int:
 
 def _run(home: Home, settings: Settings, redact: Redactor) -> None:
     with bind_port(settings.annabelle_port) as sock:
-        nursery = _start_nursery(home, settings)
+        forkserver = _start_forkserver(home, settings)
         # Imports make no garbage, and collecting takes a fifth of the time. Boot enables it again.
         gc.disable()
         try:
             from annabelle.hub.boot import HubStart, run  # noqa: PLC0415  imported while the fork server does the same
         except BaseException:
-            if nursery is not None:
-                nursery.process.kill()
+            if forkserver is not None:
+                forkserver.process.kill()
             raise
-        run(HubStart(home, settings, redact, sock, nursery))
+        run(HubStart(home, settings, redact, sock, forkserver))
 
 
-def _start_nursery(home: Home, settings: Settings) -> ForkServerProcess | None:
+def _start_forkserver(home: Home, settings: Settings) -> ForkServerProcess | None:
     if not settings.nursery_enabled or not can_use_forkserver():
         return None
     config = ToolboxConfig.from_settings(settings, home, {})

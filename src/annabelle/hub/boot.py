@@ -10,8 +10,10 @@ import gc
 import logging
 import os
 import socket
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import uvloop
 from dotenv import dotenv_values
@@ -29,16 +31,17 @@ from annabelle.hub.agents.halts import Halts
 from annabelle.hub.agents.launcher import ThinkerLauncher
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.agents.registry import AgentRegistry
-from annabelle.hub.agents.stopper import Stopper, StopperDeps
+from annabelle.hub.agents.stopper import Stopper
 from annabelle.hub.app import make_app
-from annabelle.hub.approvals.approval_answer import ApprovalAnswerDeps, ApprovalDecider, ApprovalService
+from annabelle.hub.approvals.approval_answer import ApprovalAnswerDeps, ApprovalService
 from annabelle.hub.approvals.approval_store import ApprovalStore
 from annabelle.hub.approvals.expiry import QuestionExpiry, QuestionWithdrawal
 from annabelle.hub.base import HubBase, HubStorage
+from annabelle.hub.component import Component
 from annabelle.hub.context import HubContext, HubConversations, HubSecurity, HubServices
 from annabelle.hub.conversations.event_log import EventFanout, EventLog
 from annabelle.hub.conversations.message_gate import HomeSecrets, MessageGate, MessageGateDeps
-from annabelle.hub.conversations.message_workflow import HANDLE_MESSAGE, MessageWorkflow, MessageWorkflowDeps
+from annabelle.hub.conversations.message_workflow import HANDLE_MESSAGE, MessageWorkflow
 from annabelle.hub.conversations.turns import ActiveTurns, MaintenanceGate, ReplyWaiters
 from annabelle.hub.costs.ledger import CostAnnouncer, CostLedger
 from annabelle.hub.forgetting.databases import DatabaseSnapshots, WorkflowDatabases
@@ -53,13 +56,13 @@ from annabelle.hub.security.audit import LoginAudit, audit_server_changes, audit
 from annabelle.hub.security.identities import HomeUsers, Identities, owner_token
 from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.server import HttpServer, StopSignal
-from annabelle.hub.tasks.background_calls import BackgroundCallDeps, BackgroundCalls, QueuedCallJudge
-from annabelle.hub.tasks.subagents import SubagentDeps, Subagents
-from annabelle.hub.tasks.task_runner import TaskDeps, TaskRunner
+from annabelle.hub.tasks.background_calls import BackgroundCalls, QueuedCallJudge
+from annabelle.hub.tasks.subagents import Subagents
+from annabelle.hub.tasks.task_runner import TaskRunner
 from annabelle.hub.tools.registry import register_native_tools
 from annabelle.hub.trust.call_records import StoredCallJournal
 from annabelle.hub.trust.guard import MessageGuard, make_guarding
-from annabelle.hub.trust.judge import AddressBook, JudgeDeps, TrustJudge, make_own_addresses_reader
+from annabelle.hub.trust.judge import AddressBook, TrustJudge, make_own_addresses_reader
 from annabelle.hub.trust.rules import StandingRules, StoredRules
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.hub_lock import HubLock
@@ -81,13 +84,13 @@ class HubStart:
     settings: Settings
     redact: Redactor
     socket: socket.socket
-    nursery: ForkServerProcess | None
+    forkserver: ForkServerProcess | None
 
 
 @dataclass(frozen=True, slots=True)
 class RunningHub:
     hub: HubContext
-    http: HttpServer
+    components: tuple[Component, ...]
 
 
 def run(start: HubStart) -> None:
@@ -100,7 +103,7 @@ async def _run_until_stopped(start: HubStart) -> None:
         async with AsyncExitStack() as stack:
             machine = await assemble(start, stack)
             base = machine.hub.base
-            if await stop.run_unless_stopped(_start_all(machine)):
+            if await stop.run_unless_stopped(_start_all(machine.components)):
                 write_run_file(base.home, base.address, base.lifecycle.started_at)
                 stack.callback(remove_run_file, base.home)
                 await stop.wait()
@@ -109,7 +112,7 @@ async def _run_until_stopped(start: HubStart) -> None:
 
 
 async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
-    """Build every component from earlier ones, and define the order in which they stop.
+    """Build every component from earlier ones, and define the order in which they start and stop.
 
     A component gets its dependencies at construction and may subscribe to them; nothing changes it later. Only the
     database and the audit are opened here.
@@ -134,7 +137,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     servers = ToolServers(
         _make_toolbox_config(base, security.identities),
         StoredCallJournal(database),
-        forkserver=start.nursery,
+        forkserver=start.forkserver,
         hooks=CallHooks(
             audit=audit,
             guard_config=make_guarding(
@@ -144,16 +147,14 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         ),
     )
     judge = TrustJudge(
-        JudgeDeps(
-            database=database,
-            rules=StoredRules(database),
-            reviewed=servers.catalogue.reviewed_traits,
-            own_addresses=make_own_addresses_reader(home),
-            address_book=AddressBook(servers.hub_calls.call),
-        )
+        database=database,
+        rules=StoredRules(database),
+        reviewed=servers.catalogue.reviewed_traits,
+        own_addresses=make_own_addresses_reader(home),
+        address_book=AddressBook(servers.hub_calls.call),
     )
     toolbox = Toolbox(servers, QueuedCallJudge(judge, servers, registry), approvals)
-    turns.on_cancel(toolbox.cancel_message_calls)
+    turns.on_cancel(toolbox.calls.cancel_for_message)
 
     launcher = ThinkerLauncher(base, security.identities, turns.is_idle)
     agents = AgentManager(
@@ -174,23 +175,19 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     )
     memory = HubMemory(base=base, storage=storage, toolbox=toolbox, agents=agents, maintenance=maintenance)
     access = ToolAccess(registry=registry, users=security.users, turns=turns, toolbox=toolbox)
-    calls = BackgroundCalls(
-        BackgroundCallDeps(database=database, toolbox=toolbox, agents=agents, access=access, lifecycle=base.lifecycle)
+    calls = BackgroundCalls(database=database, toolbox=toolbox, agents=agents, access=access, lifecycle=base.lifecycle)
+    subagents = Subagents(base=base, database=database, agents=agents, launcher=launcher, turns=turns, toolbox=toolbox)
+    tasks = TaskRunner(
+        storage=storage, agents=agents, lifecycle=base.lifecycle, subagents=subagents, call_tool=calls.run
     )
-    subagents = Subagents(
-        SubagentDeps(base=base, database=database, agents=agents, launcher=launcher, turns=turns, toolbox=toolbox)
-    )
-    tasks = TaskRunner(TaskDeps(storage=storage, agents=agents, lifecycle=base.lifecycle), subagents, calls.run)
     workflow = MessageWorkflow(
-        MessageWorkflowDeps(
-            base=base,
-            storage=storage,
-            agents=agents,
-            turns=turns,
-            reply_waiters=reply_waiters,
-            toolbox=toolbox,
-            guard=MessageGuard(toolbox.guard, database),
-        )
+        base=base,
+        storage=storage,
+        agents=agents,
+        turns=turns,
+        reply_waiters=reply_waiters,
+        toolbox=toolbox,
+        guard=MessageGuard(toolbox.guard, database),
     )
     thread_queue = ThreadQueue(
         db=database,
@@ -202,15 +199,13 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     storage.durable.workflow(HANDLE_MESSAGE)(workflow.make_workflow(thread_queue.finish_message))
     rules = StandingRules(database, events, audit)
     stopper = Stopper(
-        StopperDeps(
-            agents=agents,
-            turns=turns,
-            toolbox=toolbox,
-            reply_waiters=reply_waiters,
-            withdrawal=withdrawal,
-            notices=notices,
-            audit=audit,
-        )
+        agents=agents,
+        turns=turns,
+        toolbox=toolbox,
+        reply_waiters=reply_waiters,
+        withdrawal=withdrawal,
+        notices=notices,
+        audit=audit,
     )
     gate = MessageGate(
         settings,
@@ -224,7 +219,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             secrets=secrets,
         ),
     )
-    decider = ApprovalDecider(
+    approval_service = ApprovalService(
         ApprovalAnswerDeps(
             storage=storage, thread_queue=thread_queue, agents=agents, toolbox=toolbox, expiry=expiry, tasks=tasks
         ),
@@ -265,7 +260,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         agents=agents,
         toolbox=toolbox,
         services=HubServices(
-            approvals=ApprovalService(database=database, decider=decider, expiry=expiry, withdrawal=withdrawal),
+            approvals=approval_service,
             rules=rules,
             tasks=tasks,
             memory=memory,
@@ -279,23 +274,35 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     audit_server_changes(toolbox, audit)
     toolbox.on_change(ServerPlaybooks(home, servers.names).seed_new_servers)
     http = HttpServer(make_app(hub), start.socket)
-    # Stopped in reverse: workflows, agents and their fork server, servers, then the HTTP they use.
-    for stop in (
-        events.close,
-        http.stop,
-        servers.stop,
-        launcher.stop,
-        tasks.stop,
-        agents.close,
-        stopper.close,
-        storage.durable.close,
-        memory.stop,
-        security.users.stop,
-        ledger.stop,
-        expiry.stop,
-    ):
-        stack.push_async_callback(stop)
-    return RunningHub(hub, http)
+
+    async def finish_forgetting() -> None:
+        if forgetting.has_pending:
+            # Before anything can copy the text that was to be forgotten.
+            await servers.wait_started()
+            await forgetting.resume()
+
+    components = (
+        Component(stop=events.close),
+        # Answers last and stops late: servers and thinkers use it until they are gone.
+        Component(resume=http.start, stop=http.stop),
+        Component(start=servers.begin, resume=servers.wait_started, stop=servers.stop),
+        Component(resume=partial(_mark_ready, hub)),
+        Component(stop=launcher.stop),
+        Component(start=security.users.start, stop=security.users.stop),
+        Component(resume=expiry.start, stop=expiry.stop),
+        Component(resume=thread_queue.recover),
+        # After the agents: whoever waits for a task must not be told of a failure.
+        Component(start=tasks.tidy, resume=tasks.resume, stop=tasks.stop),
+        Component(start=agents.start, resume=agents.prepare_spare, stop=agents.stop),
+        Component(start=ledger.start, stop=ledger.stop),
+        Component(stop=stopper.close),
+        Component(start=finish_forgetting),
+        Component(start=storage.durable.launch, stop=storage.durable.close),
+        Component(resume=memory.start, stop=memory.stop),
+    )
+    for component in components:
+        stack.push_async_callback(component.stop)
+    return RunningHub(hub, components)
 
 
 def _make_base(start: HubStart) -> HubBase:
@@ -350,37 +357,23 @@ def _make_toolbox_config(base: HubBase, identities: Identities) -> ToolboxConfig
     return ToolboxConfig.from_settings(base.settings, base.home, {**base.environment, **ledger_access})
 
 
-async def _start_all(machine: RunningHub) -> None:
-    """Start the components: servers in parallel to the durable engine, HTTP as soon as it can answer."""
-    hub, services, base = machine.hub, machine.hub.services, machine.hub.base
-    await hub.agents.start()
-    await services.ledger.start()
-    hub.security.users.start()
-    servers = asyncio.create_task(hub.toolbox.start())
-    try:
-        if services.forgetting.has_pending:
-            # Before anything can copy the text that was to be forgotten.
-            await servers
-            await services.forgetting.resume()
-        await services.tasks.tidy()
-        await hub.storage.durable.launch()
-        await machine.http.start()
-        await servers
-    finally:
-        servers.cancel()
+async def _start_all(components: Sequence[Component]) -> None:
+    for component in components:
+        await component.start()
+    for component in components:
+        await component.resume()
+
+
+async def _mark_ready(hub: HubContext) -> None:
+    base = hub.base
     base.lifecycle.mark_ready()
     status = hub.status()
     _log.info("The hub is ready at %s", base.address)
-    hub.conversations.stopper.start()
+    hub.conversations.stopper.update_notice()
     base.notices.startup(__version__, status.tool_count, len(status.servers))
     # These objects stay, so the collector can skip them.
     gc.freeze()
     gc.enable()
-    await services.approvals.expiry.start()
-    await hub.conversations.thread_queue.recover()
-    await services.tasks.resume()
-    await services.memory.start()
-    hub.agents.prepare_spare()
 
 
 async def _drain_turns(hub: HubContext, stop: StopSignal) -> None:

@@ -6,10 +6,10 @@ import os
 from dataclasses import dataclass
 from datetime import datetime
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
 from annabelle import __version__
+from annabelle.core.models import CamelModel
 from annabelle.core.ports import AuditTrail
 from annabelle.durable.thread_queue import ThreadQueue
 from annabelle.hub.agents.manager import AgentManager, AgentStatus
@@ -32,10 +32,8 @@ from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.status import ServerStatus
 
 
-class HubStatus(BaseModel):
+class HubStatus(CamelModel):
     """The hub at this moment."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
 
     version: str
     status: Phase

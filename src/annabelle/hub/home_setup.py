@@ -6,9 +6,10 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from annabelle.core.errors import OperatorMistake
+from annabelle.core.errors import OperatorMistake, explain_os_error
 from annabelle.core.home import Home
 from annabelle.core.persona import default_persona
 from annabelle.skills.playbook_folder import SERVERS_WITH_PLAYBOOKS, seed_playbooks
@@ -22,10 +23,8 @@ def seed_home(home: Home) -> None:
     for folder in (home.skills, home.workspace):
         _make_folder(folder)
     _write_new_file(_GUIDE.read_text(encoding="utf-8"), home.root / "README.md")
-    try:
+    with _explain_write_error(home.playbooks):
         seed_playbooks(home.playbooks, ())
-    except OSError as error:
-        raise _unwritable(home.playbooks, error) from error
 
 
 def seed_agent(home: Home, agent_id: str) -> None:
@@ -57,30 +56,26 @@ class ServerPlaybooks:
 
 
 def _make_folder(folder: Path) -> None:
-    try:
+    with explain_os_error(OperatorMistake, f"The folder {folder} can not be made"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OperatorMistake(f"The folder {folder} can not be made: {error.strerror}.") from error
 
 
 def _write_new_file(text: str, target: Path) -> None:
-    try:
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return
-    except OSError as error:
-        raise _unwritable(target, error) from error
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text.encode())
-    except OSError as error:
-        # At the next start, a partial file would pass for the person's own.
-        with contextlib.suppress(OSError):
-            target.unlink()
-        raise _unwritable(target, error) from error
+    with _explain_write_error(target):
+        try:
+            descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(text.encode())
+        except OSError:
+            # At the next start, a partial file would pass for the person's own.
+            with contextlib.suppress(OSError):
+                target.unlink()
+            raise
 
 
-def _unwritable(target: Path, error: OSError) -> OperatorMistake:
-    return OperatorMistake(
-        f"{target} can not be written: {error.strerror}.", hint="Free space or fix the permissions of the home."
-    )
+def _explain_write_error(target: Path) -> AbstractContextManager[None]:
+    hint = "Free space or fix the permissions of the home."
+    return explain_os_error(OperatorMistake, f"{target} can not be written", hint=hint)

@@ -9,7 +9,7 @@ import socket
 from datetime import datetime
 
 from annabelle import __version__
-from annabelle.core.errors import AlreadyRunning, OperatorMistake, StorageTrouble
+from annabelle.core.errors import AlreadyRunning, OperatorMistake, StorageTrouble, explain_os_error
 from annabelle.core.home import Home, write_atomically
 from annabelle.store.file_lock import FileLock
 
@@ -70,13 +70,9 @@ def hub_address(sock: socket.socket) -> str:
 def write_run_file(home: Home, url: str, started: datetime) -> None:
     """Write the hub's address. Call it when the hub is ready."""
     known = {"pid": os.getpid(), "url": url, "version": __version__, "started": started.isoformat()}
-    try:
+    hint = "Free space or fix its permissions: no command finds the hub without it."
+    with explain_os_error(StorageTrouble, f"{home.hub_file} can not be written", hint=hint):
         write_atomically(home.hub_file, json.dumps(known) + "\n")
-    except OSError as error:
-        raise StorageTrouble(
-            f"{home.hub_file} can not be written: {error.strerror}.",
-            hint="Free space or fix its permissions: no command finds the hub without it.",
-        ) from error
 
 
 def remove_run_file(home: Home) -> None:

@@ -7,9 +7,10 @@ from collections import deque
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from annabelle.core.messages import now
+from annabelle.core.models import FrozenModel
 from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.status import ToolboxNotice as ServerNotice
 
@@ -19,10 +20,8 @@ Level = Literal["info", "warning", "error"]
 _LEVELS: dict[Level, int] = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
-class HubNotice(BaseModel):
+class HubNotice(FrozenModel):
     """One thing worth telling."""
-
-    model_config = ConfigDict(frozen=True)
 
     topic: str = Field(description="What it is about; a newer notice with the same topic replaces it")
     level: Level = "info"

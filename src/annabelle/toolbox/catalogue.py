@@ -7,13 +7,13 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
 
 from annabelle.core.contract import ToolList
-from annabelle.core.errors import SwitchedOff, UnknownTool
+from annabelle.core.errors import AnnabelleError, RetryByModel, SwitchedOff, UnknownTool
 from annabelle.core.ports import ToolClient
 from annabelle.core.tools import Audience, CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
 from annabelle.core.trust import ScanDirections
@@ -252,3 +252,48 @@ class NativeTool:
         """Ours to trust, unless the handler says otherwise of what it gives back."""
         result = await self.handler(arguments, context)
         return result if "trust" in result.model_fields_set else result.model_copy(update={"trust": "trusted"})
+
+
+READS = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
+WRITES_ONCE = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
+
+
+def text_parameter(longest: int, description: str = "") -> JsonObject:
+    said: JsonObject = {"description": description} if description else {}
+    return {"type": "string", "minLength": 1, "maxLength": longest, **said}
+
+
+def number_parameter(least: int, most: int, default: int, description: str = "") -> JsonObject:
+    said: JsonObject = {"description": description} if description else {}
+    return {"type": "integer", "minimum": least, "maximum": most, "default": default, **said}
+
+
+def native_tool(
+    name: str,
+    description: str,
+    parameters: JsonObject,
+    *,
+    required: Sequence[str] = (),
+    annotations: ToolAnnotations,
+    group: str = "Core",
+    timeout_seconds: float | None = None,
+    scan: ScanDirections | None = None,
+    answers: type[AnnabelleError] = RetryByModel,
+) -> Callable[[NativeHandler], NativeTool]:
+    """Make a hub-native tool of a handler. An error of the kind `answers` becomes a failed result."""
+    schema: JsonObject = {"type": "object", "properties": parameters}
+    if required:
+        schema["required"] = list(required)
+    schema["additionalProperties"] = False
+
+    def make_tool(handler: NativeHandler) -> NativeTool:
+        async def answer_errors(arguments: JsonObject, context: CallContext) -> ToolResult:
+            try:
+                return await handler(arguments, context)
+            except answers as error:
+                return ToolResult.failure(error.body(context.trace_id))
+
+        tool = NativeTool(name, description, schema, answer_errors, annotations, group, timeout_seconds)
+        return tool if scan is None else replace(tool, scan=scan)
+
+    return make_tool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -56,15 +57,15 @@ class ToolServers:
         )
         pins, on_hold = PinsFile(config.home.pins_file), HoldNotifier(self._notify, hooks.audit)
         pinning = PinChecker(pins, need_yes=config.external_need_approval, on_hold=on_hold, redact=hooks.redact)
-        self._supervisor = Supervisor(
+        self.supervisor = Supervisor(
             config, launcher, self.catalogue, pinning, self._notify, hooks.redact, ServerStateAudit(hooks.audit)
         )
         guarding = self._guard_config = hooks.guard_config or GuardConfig(lambda _agent_id: GuardRules(enabled=False))
-        self._guardian = GuardianClient(self._supervisor.guardian, guarding.seconds)
+        self._guardian = GuardianClient(self.supervisor.guardian, guarding.seconds)
         self.guard = ContentGuard(self._guardian, guarding.rules, hooks.audit)
         self.router = ToolRouter(self.catalogue, journal, hooks, self.guard)
         self.hub_calls = HubCalls(self.router)
-        self._apply = ServerActions(add=self._supervisor.add_external, remove=self._supervisor.remove)
+        self._apply = ServerActions(add=self.supervisor.add_external, remove=self.supervisor.remove)
         self._external = ExternalServers(
             config.external_file, config.environment, config.limits.call_seconds, self._notify
         )
@@ -72,6 +73,15 @@ class ToolServers:
         self._known = KnownServers(config.home.known_servers_file)
         self._watcher = FileWatcher(config.external_file, config.limits.reload_quiet_ms, self._reload)
         self._builtin_names: frozenset[str] = frozenset()
+        self._starting: asyncio.Task[None] | None = None
+
+    async def begin(self) -> None:
+        """Start in the background, while the hub starts other parts."""
+        self._starting = asyncio.create_task(self.start())
+
+    async def wait_started(self) -> None:
+        if self._starting is not None:
+            await self._starting
 
     async def start(self) -> None:
         """Start every server, the guardian first, and return when each has listed its tools or failed to."""
@@ -82,7 +92,7 @@ class ToolServers:
         self.catalogue.set_switched_off(find_disabled(config.manifest_folders, config.environment))
         self._builtin_names = frozenset(server.profile.name for server in builtins) | {NATIVE}
         externals = self._external.load(self._builtin_names)
-        await self._supervisor.start(builtins, externals.values())
+        await self.supervisor.start(builtins, externals.values())
         names = self.names()
         diff = self._known.compare(names)
         if diff:
@@ -92,22 +102,16 @@ class ToolServers:
 
     async def stop(self) -> None:
         """Stop every server and leave no process behind. May be called twice, and after a failed start."""
+        if self._starting is not None:
+            self._starting.cancel()
+            await asyncio.wait([self._starting], timeout=self._config.limits.stop_grace_seconds)
         await self._watcher.stop()
         await self.router.recorder.drain(self._config.limits.stop_grace_seconds)
         await self._guardian.close()
-        await self._supervisor.stop()
-
-    def statuses(self) -> list[ServerStatus]:
-        return self._supervisor.statuses()
+        await self.supervisor.stop()
 
     def names(self) -> list[str]:
-        return [status.name for status in self.statuses()]
-
-    async def restart(self, name: str) -> ServerStatus:
-        return await self._supervisor.restart(name)
-
-    async def kill_hung(self, servers: Collection[str], seconds: float) -> list[str]:
-        return await self._supervisor.kill_hung(servers, seconds)
+        return [status.name for status in self.supervisor.statuses()]
 
     def add_native(self, tools: Iterable[NativeTool]) -> None:
         """Offer tools that the hub serves itself."""
@@ -152,7 +156,7 @@ class Toolbox:
     def __init__(self, servers: ToolServers, judge: Judge | None = None, approvals: ApprovalPort | None = None) -> None:
         self._servers, self._catalogue = servers, servers.catalogue
         self._router = servers.router.with_hooks(replace(servers.hooks, judge=judge, approvals=approvals))
-        self.guard, self.admission = servers.guard, servers.admission
+        self.guard, self.admission, self.calls = servers.guard, servers.admission, servers.router.recorder
 
     async def start(self) -> None:
         await self._servers.start()
@@ -182,33 +186,17 @@ class Toolbox:
         """Raise UnknownTool, NotAllowed or InvalidArguments as a call would, without making it."""
         self._router.check(name, arguments, policy)
 
-    async def cancel(self, call_id: str) -> bool:
-        """Stop a call that is under way, at the server too; False when there is none of this id."""
-        return await self._router.recorder.cancel(call_id)
-
-    def cancel_message_calls(self, message_id: str) -> None:
-        """Stop every call that is under way for a message, at the servers too."""
-        self._router.recorder.cancel_for_message(message_id)
-
-    def cancel_agent_calls(self, agents: Collection[str]) -> None:
-        """Stop every call that is under way for these agents, at the servers too."""
-        self._router.recorder.cancel_for_agents(agents)
-
-    def busy_servers(self, messages: Collection[str], agents: Collection[str]) -> set[str]:
-        """The servers with calls under way for one of these messages or agents."""
-        return self._router.recorder.busy_servers(messages, agents)
-
     async def kill_hung(self, servers: Collection[str], seconds: float) -> list[str]:
         """Kill those of these servers that do not answer within so long; they are started again. Which those were."""
-        return await self._servers.kill_hung(servers, seconds)
+        return await self._servers.supervisor.kill_hung(servers, seconds)
 
     def servers(self) -> list[ServerStatus]:
         """How each server is doing, by name."""
-        return self._servers.statuses()
+        return self._servers.supervisor.statuses()
 
     async def restart(self, name: str) -> ServerStatus:
         """Start a server again now, also one that was given up; NotFound for an unknown name."""
-        return await self._servers.restart(name)
+        return await self._servers.supervisor.restart(name)
 
     def add_native(self, tools: Iterable[NativeTool]) -> None:
         """Offer tools that the hub serves itself."""

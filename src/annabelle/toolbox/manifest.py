@@ -72,6 +72,9 @@ class ServerManifest(BaseModel):
     takes_secrets: tuple[str, ...] = ()
 
 
+_NOT_IN_PROFILE = ("transport", "timeout", "env")
+
+
 @dataclass(frozen=True, slots=True)
 class BuiltinServer:
     """An enabled built-in server."""
@@ -96,17 +99,9 @@ def find_builtins(
                 continue
             found[manifest.name] = BuiltinServer(
                 profile=ServerProfile(
-                    name=manifest.name,
-                    label=manifest.label,
                     kind="builtin",
                     timeout_seconds=resolve_timeout(manifest.name, manifest.timeout, environment, default_timeout),
-                    group=manifest.group,
-                    keywords=manifest.keywords,
-                    role=manifest.role,
-                    sensitive=manifest.sensitive,
-                    scan=manifest.scan,
-                    provenance=manifest.provenance,
-                    takes_secrets=manifest.takes_secrets,
+                    **{name: value for name, value in manifest if name not in _NOT_IN_PROFILE},
                 ),
                 module=f"{folder.package}.{path.parent.name}.__main__",
                 variables=manifest.env,

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
-
+from annabelle.core.models import CamelModel
 from annabelle.core.trust import ScanDirections
 
 HoldState = Literal["waiting", "quarantined", "rejected"]
@@ -18,10 +16,8 @@ HoldState = Literal["waiting", "quarantined", "rejected"]
 ServerState = Literal["starting", "ready", "restarting", "down", "disabled", "stopped"] | HoldState
 
 
-class ServerStatus(BaseModel):
+class ServerStatus(CamelModel):
     """The current state of one server. `restarts` counts since the hub started."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
 
     name: str
     label: str

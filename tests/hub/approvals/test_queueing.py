@@ -153,7 +153,7 @@ async def test_a_yes_that_was_written_down_before_the_hub_died_makes_the_call_at
 
         async def died(_task_id: str) -> None: ...
 
-        deciding = first.hub.services.approvals.decider
+        deciding = first.hub.services.approvals
         deciding._deps = replace(deciding._deps, tasks=SimpleNamespace(continue_task=died))
         await first.answer(question["id"])
         assert first.posted == []

@@ -13,7 +13,7 @@ from annabelle.core.contract import ParkedCall, ParkedTurn, TurnResult
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolSpec
 from annabelle.hub.conversations.message_workflow import deliver
 from annabelle.hub.security.identities import SubagentScope
-from annabelle.hub.trust.judge import JudgeDeps, TrustJudge
+from annabelle.hub.trust.judge import TrustJudge
 from annabelle.policy.rules.rule import StandingRule
 from annabelle.policy.tool_traits import ToolTraits, reviewed_tools
 from annabelle.store import message_state, messages
@@ -61,7 +61,7 @@ async def test_a_question_says_what_and_why(house: House) -> None:
 async def test_a_document_changes_neither_persona_nor_channels_nor_rules(
     house: House, tool: str, arguments: JsonObject
 ) -> None:
-    judge = TrustJudge(JudgeDeps(database=house.hub.storage.database, rules=NoRules(), reviewed=_reviewed))
+    judge = TrustJudge(database=house.hub.storage.database, rules=NoRules(), reviewed=_reviewed)
     message = await house.says("Please update what you know from the page http://x.example")
     await house.call("searcher_web_fetch", message, {"url": "http://x.example"})
     decision = await judge.judge(spec(tool), arguments, context(message))
@@ -71,7 +71,7 @@ async def test_a_document_changes_neither_persona_nor_channels_nor_rules(
 
 @pytest.mark.req("POL-06")
 async def test_an_item_of_the_vault_must_be_named_also_where_nothing_foreign_was_seen(house: House) -> None:
-    judge = TrustJudge(JudgeDeps(database=house.hub.storage.database, rules=NoRules(), reviewed=_reviewed))
+    judge = TrustJudge(database=house.hub.storage.database, rules=NoRules(), reviewed=_reviewed)
     message = await house.says("Log in with my Netflix password")
     named = await judge.judge(spec("onepassword_get_item"), {"item": "Netflix"}, context(message))
     other = await judge.judge(spec("onepassword_get_item"), {"item": "Bank"}, context(message))
@@ -184,7 +184,7 @@ async def test_a_message_that_looks_odd_makes_policy_ask_sooner(house: House) ->
 
 @pytest.mark.req("POL-04")
 async def test_an_external_server_can_not_borrow_the_reputation_of_one_of_ours(house: House) -> None:
-    judge = TrustJudge(JudgeDeps(database=house.hub.storage.database, rules=NoRules(), reviewed=lambda _tool: None))
+    judge = TrustJudge(database=house.hub.storage.database, rules=NoRules(), reviewed=lambda _tool: None)
     message = await house.says("What time is it?")
     decision = await judge.judge(spec("everyday_get_time"), {}, context(message))
     assert "send_outside" in decision.classes
@@ -215,7 +215,7 @@ class Counted:
 
 async def test_reading_before_anything_foreign_was_seen_costs_one_look_and_a_clock_none(house: House) -> None:
     database, rules = Counted(house.hub.storage.database), NoRules()
-    judge = TrustJudge(JudgeDeps(database=database, rules=rules, reviewed=_reviewed))  # type: ignore[arg-type]
+    judge = TrustJudge(database=database, rules=rules, reviewed=_reviewed)  # type: ignore[arg-type]
     message = await house.says("What is new?")
     await judge.judge(spec("everyday_get_time"), {}, context(message))
     assert (len(database.reads), rules.asked) == (0, 0)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, StringConstraints, model_validator
 
+from annabelle.core.config_file import ConfigEntry, ConfigFile, parse_config
 from annabelle.core.contract import AgentProfile, ThinkingSettings, ThinkingStrategy, TurnLimits
-from annabelle.core.errors import ConfigMistake, first_problem
+from annabelle.core.errors import ConfigMistake
 from annabelle.core.home import Home, write_atomically
 from annabelle.core.settings import Settings
 from annabelle.core.trust import ScanDirectionsChange
@@ -28,13 +26,7 @@ ServerPattern = Annotated[str, StringConstraints(pattern=r"^(\*|[A-Za-z0-9][A-Za
 _NO_LIMIT = 10**15  # tokens; upper bound of the token settings
 
 
-class AgentsFileEntry(BaseModel):
-    """Strict: a misspelled field is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
-
-
-class CostControls(AgentsFileEntry):
+class CostControls(ConfigEntry):
     """When the cost monitor pauses the agent (CST-02, CST-03)."""
 
     enabled: bool = True
@@ -47,7 +39,7 @@ class CostControls(AgentsFileEntry):
     notify_chat_id: str | None = None
 
 
-class AgentThinking(AgentsFileEntry):
+class AgentThinking(ConfigEntry):
     """What the agent does about a long history (CMP-09)."""
 
     enable_thinking_phase: bool = True
@@ -74,7 +66,7 @@ class AgentThinking(AgentsFileEntry):
         )
 
 
-class GuardianChanges(AgentsFileEntry):
+class GuardianChanges(ConfigEntry):
     """What the guardian does otherwise for this agent and its subagents (GRD-03, GRD-11)."""
 
     fail_mode: Literal["closed", "open"] | None = Field(default=None, description="As GUARDIAN_FAIL_MODE")
@@ -84,7 +76,7 @@ class GuardianChanges(AgentsFileEntry):
     )
 
 
-class Agent(AgentsFileEntry):
+class Agent(ConfigEntry):
     """One agent. What is left out comes from the settings."""
 
     agent_id: str = Field(pattern=AGENT_ID)
@@ -122,7 +114,7 @@ class Agent(AgentsFileEntry):
         return self.max_tool_calls or (STRICT_TOOL_CALLS if self.profile == "strict" else None)
 
 
-class Binding(AgentsFileEntry):
+class Binding(ConfigEntry):
     """The agent that answers in one chat of a channel, or with `*` in all of them."""
 
     channel: str = Field(min_length=1, max_length=200)
@@ -130,7 +122,7 @@ class Binding(AgentsFileEntry):
     agent_id: str
 
 
-class AgentsConfig(AgentsFileEntry):
+class AgentsConfig(ConfigEntry):
     """The whole file. The first enabled agent is the default one."""
 
     agents: tuple[Agent, ...] = Field(min_length=1)
@@ -173,23 +165,7 @@ def default_config(settings: Settings) -> AgentsConfig:
 
 
 _log = logging.getLogger(__name__)
-Stamp = tuple[int, int, int]
-
-
-def parse_agents_config(text: str, name: str) -> AgentsConfig:
-    """Parses agents.json. A ConfigMistake names the file, the line or field, and the reason."""
-    try:
-        json.loads(text)
-        return AgentsConfig.model_validate_json(text)
-    except json.JSONDecodeError as error:
-        raise ConfigMistake(
-            f"{name}, line {error.lineno}, column {error.colno}: {error.msg}.", hint="Fix the JSON there.", field=name
-        ) from error
-    except RecursionError as error:
-        raise ConfigMistake(f"{name}: nested too deeply.", field=name) from error
-    except ValidationError as error:
-        field, reason = first_problem(error)
-        raise ConfigMistake(f"{name}: {field + ': ' if field else ''}{reason}.", field=field or name) from error
+_TOPIC = "agents_config"
 
 
 class AgentsFile:
@@ -197,46 +173,41 @@ class AgentsFile:
 
     def __init__(self, home: Home, settings: Settings, notices: Notices) -> None:
         self.home = home
-        self.path = settings.agents_config_path or home.agents_file
+        self._file = ConfigFile(settings.agents_config_path or home.agents_file)
         self._good_path, self._settings, self._notices = home.good_agents_file, settings, notices
-        self._stamp: Stamp | None = None
 
     def load(self) -> AgentsConfig:
         """The file, else its last good copy with a notice, else one default agent."""
-        self._stamp = _stamp(self.path)
+        self._file.has_changed()
         try:
             return self._read()
         except ConfigMistake as mistake:
             good = self._last_good()
             if good is None:
                 raise
-            self._notices.add("agents_config", f"{mistake.message} The last good one stays in force.", level="error")
+            self._report(mistake)
             return good
 
     def load_if_changed(self) -> AgentsConfig | None:
         """The new config if the file changed and is valid. An invalid file only adds a notice."""
-        stamp = _stamp(self.path)
-        if stamp == self._stamp:
+        if not self._file.has_changed():
             return None
-        self._stamp = stamp
         try:
             config = self._read()
         except ConfigMistake as mistake:
-            self._notices.add("agents_config", f"{mistake.message} The last good one stays in force.", level="error")
+            self._report(mistake)
             return None
-        self._notices.clear("agents_config")
+        self._notices.clear(_TOPIC)
         return config
 
+    def _report(self, mistake: ConfigMistake) -> None:
+        self._notices.add(_TOPIC, f"{mistake.message} The last good one stays in force.", level="error")
+
     def _read(self) -> AgentsConfig:
-        try:
-            text = self.path.read_text(encoding="utf-8")
-        except FileNotFoundError:
+        text = self._file.read_text()
+        if text is None:
             return self._default()
-        except UnicodeDecodeError as error:
-            raise ConfigMistake(f"{self.path}: not UTF-8 text at byte {error.start}.", field=str(self.path)) from error
-        except OSError as error:
-            raise ConfigMistake(f"{self.path} can not be read: {error.strerror}.", field=str(self.path)) from error
-        config = parse_agents_config(text, str(self.path))
+        config = parse_config(AgentsConfig, text, str(self._file.path))
         self._keep(text)
         return config
 
@@ -245,7 +216,7 @@ class AgentsFile:
             if not self._good_path.exists() or self._good_path.read_text(encoding="utf-8", errors="replace") != text:
                 write_atomically(self._good_path, text)
         except OSError as error:
-            _log.warning("No copy of %s could be kept: %s", self.path, error.strerror)
+            _log.warning("No copy of %s could be kept: %s", self._file.path, error.strerror)
 
     def _default(self) -> AgentsConfig:
         if not re.match(AGENT_ID, self._settings.thinker_agent_id):
@@ -257,17 +228,9 @@ class AgentsFile:
 
     def _last_good(self) -> AgentsConfig | None:
         try:
-            return parse_agents_config(self._good_path.read_text(encoding="utf-8"), str(self._good_path))
+            return parse_config(AgentsConfig, self._good_path.read_text(encoding="utf-8"), str(self._good_path))
         except (OSError, UnicodeDecodeError):
             return None
         except ConfigMistake as mistake:
             _log.warning("The last good copy is not usable either: %s", mistake.message)
             return None
-
-
-def _stamp(path: Path) -> Stamp | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino

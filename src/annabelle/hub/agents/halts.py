@@ -7,19 +7,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
-from annabelle.core.errors import AgentStopped, StorageTrouble
+from annabelle.core.errors import AgentStopped, StorageTrouble, explain_os_error
 from annabelle.core.home import write_atomically
 from annabelle.core.messages import now
+from annabelle.core.models import FrozenModel
 
 ALL: Final = "all"
 RESUME: Final = "annabelle resume"
 
 
-class Halt(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class Halt(FrozenModel):
     at: datetime
     by: str
 
@@ -96,13 +95,12 @@ class Halts:
 
     def save(self) -> None:
         with self._saving:
-            try:
+            with explain_os_error(
+                StorageTrouble,
+                "What is stopped can not be kept",
+                hint="It is stopped now. Free some space: a restart would forget it.",
+            ):
                 write_atomically(self._path, self._state.model_dump_json() + "\n")
-            except OSError as error:
-                raise StorageTrouble(
-                    f"What is stopped can not be kept: {error.strerror}.",
-                    hint="It is stopped now. Free some space: a restart would forget it.",
-                ) from error
             self.damaged = False
 
     def _read(self) -> _HaltsFile:

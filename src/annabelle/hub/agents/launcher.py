@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from annabelle.core.contract import AgentProfile, ThinkerBoot
-from annabelle.core.errors import AnnabelleError, Unavailable
+from annabelle.core.errors import AnnabelleError, Unavailable, explain_os_error
 from annabelle.core.home import HOME_VARIABLE, Home
 from annabelle.core.settings import Settings
 from annabelle.hub.agents.client import ThinkerClient
@@ -133,10 +133,8 @@ class ThinkerLauncher:
         self, profile: AgentProfile, port: int, secret: str, log: str | None = None
     ) -> tuple[ThinkerProcess, ThinkerClient]:
         """A thinker that is ready for messages. Raises Unavailable if it does not start."""
-        try:
+        with explain_os_error(Unavailable, f"The folder of {profile.agent_id} can not be made"):
             self._base.home.agent(profile.agent_id).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise Unavailable(f"The folder of {profile.agent_id} can not be made: {error.strerror}.") from error
         process = self.spare.claim() or await self._spawn(log or profile.agent_id)
         boot = ThinkerBoot(
             agent=profile,

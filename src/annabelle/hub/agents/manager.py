@@ -8,11 +8,12 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import datetime
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
+from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import AgentPaused, AnnabelleError
 from annabelle.core.messages import now
+from annabelle.core.models import CamelModel
 from annabelle.core.ports import AuditTrail
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
@@ -41,10 +42,8 @@ _log = logging.getLogger(__name__)
 _RELOAD_SECONDS = 1.0
 
 
-class AgentStatus(BaseModel):
+class AgentStatus(CamelModel):
     """One agent at this moment. A stopped one is available: its next message starts it."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
 
     agent_id: str = Field(examples=["annabelle"])
     enabled: bool
@@ -91,14 +90,14 @@ class AgentManager:
         self._paused: dict[str, AgentState] = {}
         # Keeps the database and `_paused` in step.
         self._pausing = asyncio.Lock()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._watching = BackgroundTasks()
         self.costs = CostMonitor(registry.cost_controls)
 
     @property
     def spare_ready(self) -> bool:
         return self._launcher.spare.ready
 
-    def prepare_spare(self) -> None:
+    async def prepare_spare(self) -> None:
         self._launcher.spare.prepare()
 
     async def start(self) -> None:
@@ -107,10 +106,8 @@ class AgentManager:
         states = await self._database.read(cost_control.list_agent_states)
         self._paused = {agent_id: state for agent_id, state in states.items() if state.paused}
         await self._restore_windows(states)
-        self._tasks = [
-            asyncio.create_task(self._repeat(self._settings.agent_idle_scan_seconds, self._stop_idle)),
-            asyncio.create_task(self._repeat(_RELOAD_SECONDS, self._reload)),
-        ]
+        self._watching.start(self._repeat(self._settings.agent_idle_scan_seconds, self._stop_idle))
+        self._watching.start(self._repeat(_RELOAD_SECONDS, self._reload))
 
     def is_paused(self, agent_id: str) -> bool:
         return agent_id in self._paused
@@ -213,11 +210,8 @@ class AgentManager:
     def statuses(self) -> list[AgentStatus]:
         return [self.status(agent.agent_id) for agent in self.registry.config.agents]
 
-    async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=5)
+    async def stop(self) -> None:
+        await self._watching.stop()
         await asyncio.gather(self._launcher.spare.stop(), *(runner.close() for runner in self._runners.values()))
 
     async def _restore_windows(self, states: dict[str, AgentState]) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
+from annabelle.core.background import BackgroundTasks
 from annabelle.core.backoff import backoff_seconds
 from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import AnnabelleError, Unavailable
@@ -148,7 +149,7 @@ class AgentRunner:
         self._live: _LiveProcess | None = None
         # Serializes state changes; callers that need the agent wait here in order.
         self._changing = asyncio.Lock()
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = BackgroundTasks()
         self._closed = False
 
     @property
@@ -228,8 +229,7 @@ class AgentRunner:
 
     async def end_now(self) -> None:
         """Kill the process and its children at once. Later work may start a new one."""
-        for task in self._background:
-            task.cancel()
+        self._background.cancel()
         life = self._live
         if life is not None:
             self._live, self.state = None, "stopped"  # first, or its death would trigger a restart
@@ -246,10 +246,7 @@ class AgentRunner:
 
     async def close(self) -> None:
         self._closed = True
-        for task in self._background:
-            task.cancel()
-        if self._background:
-            await asyncio.wait(self._background, timeout=5)
+        await self._background.stop()
         await self.stop()
 
     @property
@@ -281,7 +278,7 @@ class AgentRunner:
         life = _LiveProcess(process, client, secret, self.plan)
         life.watching = asyncio.create_task(self._watch(life))
         self._live, self.state = life, "running"
-        self._run_in_background(self._hooks.on_started(client))
+        self._background.start(self._hooks.on_started(client))
         self._mark_active()
         return life
 
@@ -291,7 +288,7 @@ class AgentRunner:
             self._note_death(life)
             # A flapping agent restarts only when there is work for it.
             if not self._closed and not self.restarts.flapping:
-                self._run_in_background(self._restart_after_death())
+                self._background.start(self._restart_after_death())
 
     def _note_death(self, life: _LiveProcess) -> None:
         _log.warning("The agent %s died with code %s", self.agent_id, life.process.exit_code)
@@ -317,8 +314,3 @@ class AgentRunner:
 
     def _mark_active(self) -> None:
         self._active_at, self.last_activity = time.monotonic(), now()
-
-    def _run_in_background(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)

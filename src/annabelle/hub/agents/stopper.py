@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Collection, Coroutine, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from typing import Final
 
+from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import AnnabelleError, Conflict
 from annabelle.core.ports import AuditTrail
 from annabelle.core.trace import current_trace
@@ -39,7 +40,9 @@ _WHY: Final = "You stopped it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StopperDeps:
+class Stopper:
+    """Ends turns from outside. Nothing else does."""
+
     agents: AgentManager
     turns: ActiveTurns
     toolbox: Toolbox
@@ -47,30 +50,14 @@ class StopperDeps:
     withdrawal: QuestionWithdrawal
     notices: Notices
     audit: AuditTrail
-
-
-class Stopper:
-    """Ends turns from outside. Nothing else does."""
-
-    def __init__(self, parts: StopperDeps) -> None:
-        self._deps = parts
-        self._ending: set[asyncio.Task[None]] = set()
+    _ending: BackgroundTasks = field(default_factory=BackgroundTasks, init=False)
 
     @property
     def halts(self) -> Halts:
-        return self._deps.agents.halts
-
-    @property
-    def withdrawal(self) -> QuestionWithdrawal:
-        return self._deps.withdrawal
-
-    def start(self) -> None:
-        """Show the notice of stops from an earlier run."""
-        self._update_notice()
+        return self.agents.halts
 
     async def close(self) -> None:
-        if self._ending:
-            await asyncio.wait(self._ending, timeout=5)
+        await self._ending.wait()
 
     async def end_turn(self, message_id: str, agent_id: str) -> None:
         """End a running turn. Other turns of the agent continue, in a new process if it has to be killed."""
@@ -78,59 +65,56 @@ class Stopper:
 
     async def stop(self, target: str, by: str) -> int:
         """Stop an agent or `ALL` until `resume`. Returns how many turns were ended."""
-        parts = self._deps
         if target != ALL:
-            parts.agents.registry.agent(target)
-        agents = [agent.agent_id for agent in parts.agents.registry.config.agents] if target == ALL else [target]
+            self.agents.registry.agent(target)
+        agents = [agent.agent_id for agent in self.agents.registry.config.agents] if target == ALL else [target]
         self.halts.stop(target, by)
-        running = parts.turns.running_for(agents)
-        parts.audit.note(
+        running = self.turns.running_for(agents)
+        self.audit.note(
             "stop", {"event": "stopped", "target": target, "by": by, "turns": len(running)}, current_trace()
         )
         saving = asyncio.create_task(asyncio.to_thread(self.halts.save))
         await self._end(running, for_good=agents)
         for agent_id in agents:
             await self._withdraw_questions(agent_id)
-        self._update_notice()
+        self.update_notice()
         await saving
         return len(running)
 
     async def resume(self, target: str, by: str) -> bool:
         """Resume an agent or `ALL`. Returns whether it was stopped."""
-        parts = self._deps
         if target != ALL:
-            parts.agents.registry.agent(target)
+            self.agents.registry.agent(target)
             if self.halts.everything is not None:
                 raise Conflict("Everything is stopped, not just one agent.", hint=f"Let all go on with: {RESUME}")
         was = self.halts.resume(target)
         await asyncio.to_thread(self.halts.save)
-        parts.audit.note("stop", {"event": "resumed", "target": target, "by": by}, current_trace())
-        self._update_notice()
+        self.audit.note("stop", {"event": "resumed", "target": target, "by": by}, current_trace())
+        self.update_notice()
         return was
 
     async def _end(self, running: dict[str, str], for_good: Collection[str]) -> None:
         """End these turns. `running` maps messages to agents. Processes of agents in `for_good` always end."""
-        parts = self._deps
-        servers = parts.toolbox.busy_servers(running, for_good)
+        servers = self.toolbox.calls.busy_servers(running, for_good)
         with contextlib.ExitStack() as stack:
-            over = {message_id: stack.enter_context(parts.reply_waiters.watch(message_id)) for message_id in running}
-            for message_id in {*running, *parts.turns.lent_to(for_good)}:
-                parts.turns.cancel(message_id)
-            parts.toolbox.cancel_agent_calls(for_good)
-            hung = self._run_in_background(self._end_hung(servers))
+            over = {message_id: stack.enter_context(self.reply_waiters.watch(message_id)) for message_id in running}
+            for message_id in {*running, *self.turns.lent_to(for_good)}:
+                self.turns.cancel(message_id)
+            self.toolbox.calls.cancel_for_agents(for_good)
+            hung = self._ending.start(self._end_hung(servers))
             asked = {one: asyncio.create_task(self._ask_to_cancel(agent_id, one)) for one, agent_id in running.items()}
             await _wait_all(over.values(), TURN_SECONDS)
             late = [message_id for message_id, event in over.items() if not event.is_set()]
             for message_id in late:
-                parts.turns.abandon(message_id)
-            mute = self._run_in_background(self._end_unresponsive({one: running[one] for one in late}, asked, for_good))
+                self.turns.abandon(message_id)
+            mute = self._ending.start(self._end_unresponsive({one: running[one] for one in late}, asked, for_good))
             await _wait_all(over.values(), TURN_SECONDS)
         if for_good:
             await asyncio.wait([mute, hung], timeout=_GONE_SECONDS)
 
     async def _ask_to_cancel(self, agent_id: str, message_id: str) -> bool:
         """Ask the thinker to cancel a turn. Returns whether it did, or does not know the turn."""
-        client = self._deps.agents.running_client(agent_id)
+        client = self.agents.running_client(agent_id)
         if client is None:
             return False
         try:
@@ -145,7 +129,6 @@ class Stopper:
         self, late: dict[str, str], asked: dict[str, asyncio.Task[bool]], for_good: Collection[str]
     ) -> None:
         """End the thinkers that did not cancel their turn, and those that are to stay stopped."""
-        parts = self._deps
         if late and not for_good:
             await asyncio.wait([asked[message_id] for message_id in late], timeout=ASKED_SECONDS - TURN_SECONDS)
         unheard = {one: agent_id for one, agent_id in late.items() if not _agreed(asked[one])}
@@ -153,7 +136,7 @@ class Stopper:
             task.cancel()
         for message_id, agent_id in unheard.items():
             self.halts.add_owed_cancel(agent_id, message_id)
-        ending = [parts.agents.end_process(agent_id) for agent_id in {*unheard.values(), *for_good}]
+        ending = [self.agents.end_process(agent_id) for agent_id in {*unheard.values(), *for_good}]
         if unheard:
             ending.append(self._save())
         await asyncio.gather(*ending)
@@ -166,17 +149,18 @@ class Stopper:
 
     async def _withdraw_questions(self, agent_id: str) -> None:
         try:
-            await self._deps.withdrawal.withdraw(OpenQuestionFilter(agent_id=agent_id), _WHY)
+            await self.withdrawal.withdraw(OpenQuestionFilter(agent_id=agent_id), _WHY)
         except AnnabelleError as error:
             # Ignored: an approval could not run anything, because the agent is stopped.
             _log.error("The questions of %s could not be taken back: %s", agent_id, error.message)
 
     async def _end_hung(self, servers: Collection[str]) -> None:
         """End servers that hang in calls of these turns, because they cannot have received the cancellation."""
-        await self._deps.toolbox.kill_hung(servers, _HUNG_SECONDS)
+        await self.toolbox.kill_hung(servers, _HUNG_SECONDS)
 
-    def _update_notice(self) -> None:
-        halts, notices = self.halts, self._deps.notices
+    def update_notice(self) -> None:
+        """Show what is stopped, also by an earlier process."""
+        halts, notices = self.halts, self.notices
         if halts.damaged:
             text = f"The file that says what is stopped is damaged, so everything is. Let it go on with: {RESUME}"
         elif halts.everything is not None:
@@ -187,12 +171,6 @@ class Stopper:
             notices.clear(TOPIC)
             return
         notices.add(TOPIC, text, level="warning")
-
-    def _run_in_background(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
-        return task
 
 
 def _agreed(asked: asyncio.Task[bool]) -> bool:

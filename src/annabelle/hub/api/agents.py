@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Request
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from fastapi import Path, Request
+from pydantic import Field
 
 from annabelle.hub.agents.halts import ALL, RESUME
 from annabelle.hub.agents.manager import AgentStatus
-from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, Caller, TheHub, document_body, error_responses, read_body
+from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.context import HubContext
 
-router = APIRouter(tags=["agents"])
+router = ApiRouter("agents")
 AgentId = Annotated[str, Path(pattern=ID_SHAPE, examples=["annabelle"])]
 
 
@@ -21,67 +20,44 @@ class AgentList(ApiAnswer):
     agents: list[AgentStatus]
 
 
-class PauseAgent(BaseModel):
+class PauseAgent(ApiBody):
     """Why the agent is paused; whoever writes to it is told."""
-
-    model_config = ConfigDict(extra="forbid")
 
     reason: str = Field(default="paused by its owner", min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")
 
 
-class ResumeAgent(BaseModel):
+class ResumeAgent(ApiBody):
     """How the agent goes on."""
-
-    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
     reset_window: bool = Field(default=False, description="Forget what was spent in the current window")
 
 
-@router.get("/agents", operation_id="list_agents", responses=error_responses(), summary="All agents")
+@router.get("/agents", **document("All agents"))
 async def list_agents(hub: TheHub) -> AgentList:
     """A stopped agent is available: its next message starts it."""
     return AgentList(agents=hub.agents.statuses())
 
 
-@router.post(
-    "/agents/{agent_id}/pause",
-    operation_id="pause_agent",
-    responses=error_responses(404),
-    openapi_extra=document_body(PauseAgent, required=False),
-    summary="Pause an agent",
-)
+@router.post("/agents/{agent_id}/pause", **document("Pause an agent", 404, body=PauseAgent))
 async def pause_agent(agent_id: AgentId, request: Request, hub: TheHub) -> AgentStatus:
     """From now on it answers at once with the reason, and processes nothing."""
     return await hub.agents.pause(agent_id, (await read_body(request, PauseAgent)).reason)
 
 
-@router.post(
-    "/agents/{agent_id}/resume",
-    operation_id="resume_agent",
-    responses=error_responses(404),
-    openapi_extra=document_body(ResumeAgent, required=False),
-    summary="Let an agent go on",
-)
+@router.post("/agents/{agent_id}/resume", **document("Let an agent go on", 404, body=ResumeAgent))
 async def resume_agent(agent_id: AgentId, request: Request, hub: TheHub) -> AgentStatus:
     """Only this ends a pause."""
     return await hub.agents.resume(agent_id, (await read_body(request, ResumeAgent)).reset_window)
 
 
-@router.post(
-    "/agents/{agent_id}/restart",
-    operation_id="restart_agent",
-    responses=error_responses(404),
-    summary="Start an agent's process again",
-)
+@router.post("/agents/{agent_id}/restart", **document("Start an agent's process again", 404))
 async def restart_agent(agent_id: AgentId, hub: TheHub) -> AgentStatus:
     """Turns in flight go on in the new process. An agent that does not run stays stopped until its next message."""
     return await hub.agents.restart(agent_id)
 
 
-class StopTarget(BaseModel):
+class StopTarget(ApiBody):
     """What is meant: one agent by its id, or all of them."""
-
-    model_config = ConfigDict(extra="forbid")
 
     target: str = Field(default=ALL, pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$", examples=["all", "annabelle"])
 
@@ -100,20 +76,8 @@ class StopAnswer(ApiAnswer):
     halted: Halted
 
 
-@router.post(
-    "/stop",
-    operation_id="stop",
-    responses=error_responses(404),
-    openapi_extra=document_body(StopTarget, required=False),
-    summary="Stop an agent, or all of them",
-)
-@router.post(
-    "/kill",
-    operation_id="kill",
-    responses=error_responses(404),
-    openapi_extra=document_body(StopTarget, required=False),
-    summary="The same as /stop",
-)
+@router.post("/stop", **document("Stop an agent, or all of them", 404, body=StopTarget))
+@router.post("/kill", operation_id="kill", **document("The same as /stop", 404, body=StopTarget))
 async def stop(request: Request, hub: TheHub, caller: Caller) -> StopAnswer:
     """Turns end within a second, also when an agent or a server hangs; its processes are killed. Questions that waited
     for an answer are taken back. It stays stopped over restarts until it is resumed."""
@@ -125,13 +89,7 @@ async def stop(request: Request, hub: TheHub, caller: Caller) -> StopAnswer:
     return StopAnswer(message=f"{what}{ended}. It stays so until: {resume}", turns=turns, halted=_halted(hub))
 
 
-@router.post(
-    "/resume",
-    operation_id="resume",
-    responses=error_responses(404, 409),
-    openapi_extra=document_body(StopTarget, required=False),
-    summary="Let an agent, or all of them, go on",
-)
+@router.post("/resume", **document("Let an agent, or all of them, go on", 404, 409, body=StopTarget))
 async def resume(request: Request, hub: TheHub, caller: Caller) -> StopAnswer:
     """Turns that were ended stay so; the next message is answered again. A pause for costs is not ended by this."""
     target = (await read_body(request, StopTarget)).target

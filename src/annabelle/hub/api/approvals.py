@@ -5,18 +5,17 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from fastapi import Path, Query, Request
+from pydantic import ConfigDict, Field
 
 from annabelle.core.tools import JsonObject
-from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, Caller, TheHub, document_body, error_responses, read_body
+from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.approvals.approval_answer import ApprovalAnswer as PersonsAnswer
 from annabelle.hub.approvals.questions import render_questions
 from annabelle.hub.context import HubContext
 from annabelle.store.approvals import Approval, ApprovalState
 
-router = APIRouter(tags=["approvals"])
+router = ApiRouter("approvals")
 
 ApprovalId = Annotated[str, Path(pattern=ID_SHAPE, examples=["apr_01k9zq3v7k0000000000000000"])]
 
@@ -54,14 +53,11 @@ class ApprovalList(ApiAnswer):
     approvals: list[ApprovalView]
 
 
-class NewAnswer(BaseModel):
+class NewAnswer(ApiBody):
     """Your answer to a question. A yes is for this one call, as it stands or with the arguments you give."""
 
     model_config = ConfigDict(
-        alias_generator=to_camel,
-        populate_by_name=True,
-        extra="forbid",
-        json_schema_extra={"examples": [{"verdict": "approve"}, {"verdict": "deny", "note": "Not today."}]},
+        json_schema_extra={"examples": [{"verdict": "approve"}, {"verdict": "deny", "note": "Not today."}]}
     )
 
     verdict: Literal["approve", "deny"]
@@ -79,7 +75,7 @@ class AnsweredView(ApiAnswer):
     rule_id: str | None = Field(default=None, description="The rule that was made")
 
 
-@router.get("/approvals", operation_id="list_approvals", responses=error_responses(), summary="What you are asked")
+@router.get("/approvals", **document("What you are asked"))
 async def list_approvals(
     hub: TheHub,
     caller: Caller,
@@ -91,21 +87,13 @@ async def list_approvals(
     return ApprovalList(approvals=[_view(hub, one) for one in found])
 
 
-@router.get(
-    "/approvals/{approval_id}", operation_id="get_approval", responses=error_responses(404), summary="One question"
-)
+@router.get("/approvals/{approval_id}", **document("One question", 404))
 async def get_approval(approval_id: ApprovalId, hub: TheHub, caller: Caller) -> ApprovalView:
     """The question with all of its arguments, and what became of it."""
     return _view(hub, await hub.services.approvals.get(approval_id, caller.user_id))
 
 
-@router.post(
-    "/approvals/{approval_id}",
-    operation_id="answer_approval",
-    responses=error_responses(404, 409),
-    openapi_extra=document_body(NewAnswer),
-    summary="Say yes or no",
-)
+@router.post("/approvals/{approval_id}", **document("Say yes or no", 404, 409, body=NewAnswer))
 async def answer_approval(approval_id: ApprovalId, request: Request, hub: TheHub, caller: Caller) -> AnsweredView:
     """The answer is on disk when this answers, and counts once. The turn goes on as soon as nothing it asked waits."""
     new = await read_body(request, NewAnswer)
@@ -119,22 +107,9 @@ async def answer_approval(approval_id: ApprovalId, request: Request, hub: TheHub
 
 def _view(hub: HubContext, approval: Approval) -> ApprovalView:
     allowance = hub.services.approvals.allowance(approval) if approval.state == "pending" else None
-    return ApprovalView(
-        id=approval.id,
-        state=approval.state,
-        tool=approval.tool,
-        arguments=approval.arguments,
-        edited=approval.edited,
-        reasons=approval.reasons,
+    return ApprovalView.from_row(
+        approval,
         text=render_questions([approval]),
-        agent_id=approval.agent_id,
-        thread_id=approval.thread_id,
-        message_id=approval.message_id,
-        created_at=approval.created_at,
-        expires_at=approval.expires_at,
-        decided_at=approval.decided_at,
-        decided_by=approval.decided_by,
-        note=approval.note,
         continued_by=approval.resumed_by,
-        always=None if allowance is None else AllowanceView(words=allowance.words, match=allowance.match),
+        always=None if allowance is None else AllowanceView.from_row(allowance),
     )

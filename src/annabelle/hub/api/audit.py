@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import AuditKind
-from annabelle.hub.api.endpoint import ApiAnswer, TheHub, error_responses
+from annabelle.hub.api.endpoint import ApiAnswer, ApiRouter, TheHub, document
 from annabelle.store.audit.records import AuditPaths, AuditQuery, read_latest
 
-router = APIRouter(tags=["audit"])
+router = ApiRouter("audit")
 
 
 class AuditRecord(ApiAnswer):
@@ -31,7 +31,7 @@ class AuditList(ApiAnswer):
     records: list[AuditRecord]
 
 
-@router.get("/audit", operation_id="audit", responses=error_responses(), summary="What was done and decided")
+@router.get("/audit", **document("What was done and decided"))
 async def audit(
     hub: TheHub,
     last: Annotated[int, Query(ge=1, le=1000, description="How many of the newest")] = 50,
@@ -39,6 +39,4 @@ async def audit(
 ) -> AuditList:
     """For the owner. Whether the records are whole is checked at the terminal: annabelle audit verify."""
     found = await asyncio.to_thread(read_latest, AuditPaths.from_home(hub.base.home), AuditQuery(last, kind))
-    return AuditList(
-        records=[AuditRecord(n=r.n, at=r.at, kind=r.kind, trace=r.trace, facts=r.facts, hash=r.hash) for r in found]
-    )
+    return AuditList(records=[AuditRecord.from_row(record) for record in found])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,16 +14,16 @@ from starlette.routing import Route
 from annabelle.core.contract import ModelCall, Reserve
 from annabelle.core.messages import now
 from annabelle.embeddings.metering import PURPOSE
-from annabelle.hub.api.endpoint import ApiAnswer, Caller, TheHub, error_responses, read_body
+from annabelle.hub.api.endpoint import ApiAnswer, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.context import HubContext
 from annabelle.hub.costs.monitor import CostWindow
 from annabelle.hub.security.identities import CallerIdentity
 from annabelle.policy.costs import resets_at
 from annabelle.store import cost_control, ledger
 from annabelle.store.cost_control import NANO, PeriodSpending, SpendingCaps
-from annabelle.store.ledger import Grouping, UsageTotal
+from annabelle.store.ledger import Grouping
 
-router = APIRouter(tags=["costs"])
+router = ApiRouter("costs")
 
 
 class CostTotal(ApiAnswer):
@@ -37,19 +37,6 @@ class CostTotal(ApiAnswer):
     output_tokens: int
     cached_tokens: int
     cost_usd: float | None
-
-    @classmethod
-    def from_total(cls, total: UsageTotal) -> CostTotal:
-        return cls(
-            key=total.key,
-            calls=total.calls,
-            open=total.open,
-            unpriced=total.unpriced,
-            input_tokens=total.usage.input_tokens,
-            output_tokens=total.usage.output_tokens,
-            cached_tokens=total.usage.cached_tokens,
-            cost_usd=total.usage.cost_usd,
-        )
 
 
 class Costs(ApiAnswer):
@@ -90,7 +77,7 @@ class Budgets(ApiAnswer):
     warning_share: float
 
 
-@router.get("/costs", operation_id="costs", responses=error_responses(), summary="What was spent")
+@router.get("/costs", **document("What was spent"))
 async def costs(
     hub: TheHub,
     caller: Caller,
@@ -100,10 +87,10 @@ async def costs(
     """Days are UTC. Costs are unknown (null) where none was ever stated."""
     whose = None if everyone or by == "user" else caller.user_id
     found = await hub.storage.database.read(lambda conn: ledger.sum_usage(conn, whose, by))
-    return Costs(by=by, totals=[CostTotal.from_total(total) for total in found])
+    return Costs(by=by, totals=[CostTotal.from_row(total, **total.usage.model_dump()) for total in found])
 
 
-@router.get("/costs/budget", operation_id="budget", responses=error_responses(), summary="How the budgets stand")
+@router.get("/costs/budget", **document("How the budgets stand"))
 async def budget(hub: TheHub) -> Budgets:
     """What is spent of today's and this month's budget, and when they begin anew."""
     caps = hub.services.ledger.caps

@@ -4,36 +4,31 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from fastapi import Request
+from pydantic import ConfigDict, Field
 
 from annabelle.core.contract import TidyAction
 from annabelle.core.errors import InvalidArguments, NotAllowed
-from annabelle.core.ids import new_id
 from annabelle.core.messages import OWNER
 from annabelle.core.secrets.forget_mask import fold_spelling
 from annabelle.core.tools import CallContext
 from annabelle.core.trace import current_trace
 from annabelle.core.trust import FactCategory, Trust
-from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, Caller, TheHub, document_body, error_responses, read_body
+from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.context import HubContext
 from annabelle.hub.forgetting.forget_journal import ForgetRequest
 from annabelle.hub.forgetting.forget_service import ForgetReport
 from annabelle.hub.forgetting.memory_client import MemoryFactMatch
-from annabelle.hub.memory.fact_extraction import ExtractionRequest
 from annabelle.hub.memory.fact_tidier import FactTidyPlan, Planner
 from annabelle.hub.memory.memory_client import MemoryOwner, resolve_memory_owner
 from annabelle.hub.security.identities import CallerIdentity
 
-router = APIRouter(tags=["memory"])
+router = ApiRouter("memory")
 _LEARN_SECONDS = 600.0
 _MOST_ACTIONS = 500
 
 
-class _MemoryBody(BaseModel):
-    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True)
-
+class _MemoryBody(ApiBody):
     agent_id: str | None = Field(default=None, pattern=ID_SHAPE, description="Whose memory; by default your agent's")
 
 
@@ -61,9 +56,6 @@ class ActionView(ApiAnswer):
     """One change. Facts are retired, never destroyed: an undo brings them back."""
 
     model_config = ConfigDict(
-        alias_generator=to_camel,
-        populate_by_name=True,
-        frozen=True,
         extra="forbid",
         json_schema_extra={"examples": [{"kind": "merge", "factIds": [3, 7], "fact": "Ada lives in Lisbon."}]},
     )
@@ -73,10 +65,6 @@ class ActionView(ApiAnswer):
     fact: str | None = Field(default=None, max_length=2000, description="The text that replaces them; none for delete")
     category: FactCategory | None = None
     reason: str = Field(default="", max_length=500)
-
-    @classmethod
-    def from_action(cls, action: TidyAction) -> ActionView:
-        return cls.model_validate(action.model_dump(mode="json"))
 
     def to_action(self) -> TidyAction:
         return TidyAction.model_validate(self.model_dump(mode="json"))
@@ -114,38 +102,17 @@ class TidyAnswer(ApiAnswer):
     not_done: list[str] = Field(description="Actions that did not fit any more, and why")
 
 
-@router.post(
-    "/memory/learn",
-    operation_id="learn_facts",
-    responses=error_responses(404),
-    openapi_extra=document_body(Learn, required=False),
-    summary="Learn facts from what was said, now",
-)
+@router.post("/memory/learn", **document("Learn facts from what was said, now", 404, body=Learn))
 async def learn_facts(request: Request, hub: TheHub, caller: Caller) -> LearnAnswer:
     """Looks through conversations that were not looked through yet. It goes on when nobody waits for it."""
     asked = await read_body(request, Learn)
     owned = _memory_owner(hub, caller, asked.agent_id)
-    wanted = ExtractionRequest(
-        learn_id=f"learn:{new_id('call')}",
-        user_id=owned.user_id,
-        agent_id=owned.agent_id,
-        trace_id=owned.trace_id or new_id("tr"),
-        limit=asked.batch_size,
-        tries=1,
-    )
-    await hub.services.memory.extraction.begin(wanted)
-    learnt = await hub.services.memory.extraction.result(wanted.learn_id, _LEARN_SECONDS)
-    facts = [LearntView(fact_id=fact.fact_id, fact=fact.fact, status=fact.status) for fact in learnt.facts]
-    return LearnAnswer(turns=learnt.turns, facts=facts, refused=learnt.refused)
+    extraction = hub.services.memory.extraction
+    learnt = await extraction.run_for_caller(owned, None, asked.batch_size, _LEARN_SECONDS)
+    return LearnAnswer.from_row(learnt, facts=[LearntView.from_row(fact) for fact in learnt.facts])
 
 
-@router.post(
-    "/memory/tidy",
-    operation_id="tidy_facts",
-    responses=error_responses(404),
-    openapi_extra=document_body(Tidy, required=False),
-    summary="Put what is remembered in order",
-)
+@router.post("/memory/tidy", **document("Put what is remembered in order", 404, body=Tidy))
 async def tidy_facts(request: Request, hub: TheHub, caller: Caller) -> TidyAnswer:
     """Facts that say the same become one, and what is outdated is retired. Without `apply` it is only proposed."""
     asked = await read_body(request, Tidy)
@@ -180,15 +147,10 @@ def _memory_owner(hub: HubContext, caller: CallerIdentity, agent_id: str | None)
 
 def _to_answer(plan: FactTidyPlan) -> TidyAnswer:
     concerned = {fact_id for action in plan.actions for fact_id in action.fact_ids}
-    return TidyAnswer(
-        actions=[ActionView.from_action(action) for action in plan.actions],
-        facts=[
-            FactView(fact_id=fact.fact_id, fact=fact.fact, category=fact.category, trust=fact.trust)
-            for fact in plan.facts
-            if fact.fact_id in concerned
-        ],
-        planned_by=plan.planned_by,
-        refused=plan.refused,
+    return TidyAnswer.from_row(
+        plan,
+        actions=[ActionView.from_row(action) for action in plan.actions],
+        facts=[FactView.from_row(fact) for fact in plan.facts if fact.fact_id in concerned],
         applied=False,
         change_id=None,
         not_done=[],
@@ -198,10 +160,8 @@ def _to_answer(plan: FactTidyPlan) -> TidyAnswer:
 LEAST_CHARACTERS = 3
 
 
-class Forget(BaseModel):
+class Forget(ApiBody):
     """What to forget: a text, or a fact by its number. With `preview` nothing is changed."""
-
-    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
     text: str | None = Field(default=None, max_length=20_000, description="Found whatever its case or spelling")
     fact_id: int | None = Field(default=None, ge=1, description="Forget the words of this fact and of those before it")
@@ -234,13 +194,7 @@ class ForgetAnswer(ApiAnswer):
     near: list[ForgetFact] = Field(description="When it stands nowhere: facts that mean something like it")
 
 
-@router.post(
-    "/memory/forget",
-    operation_id="forget",
-    responses=error_responses(404, 409),
-    openapi_extra=document_body(Forget),
-    summary="Forget a text for good",
-)
+@router.post("/memory/forget", **document("Forget a text for good", 404, 409, body=Forget, body_required=True))
 async def forget(request: Request, hub: TheHub, caller: Caller) -> ForgetAnswer:
     """Only the owner of the home may do this: it goes through everything in it. No turn runs meanwhile; messages
     wait. What was forgotten can not be brought back, and is remembered as a keyed hash only."""
@@ -252,9 +206,8 @@ async def forget(request: Request, hub: TheHub, caller: Caller) -> ForgetAnswer:
     agent_id = hub.agents.registry.config.default.agent_id
     texts = (asked.text,) if asked.text is not None else ()
     if asked.fact_id is not None:
-        texts = await hub.services.forgetting.find_fact_texts(
-            asked.fact_id, asked.with_source, caller.user_id, agent_id
-        )
+        memory = hub.services.forgetting.memory
+        texts = await memory.find_fact_texts(asked.fact_id, asked.with_source, caller.user_id, agent_id)
     pending = ForgetRequest(texts=texts, user_id=caller.user_id, agent_id=agent_id)
     if not asked.preview:
         return _to_forget_answer(await hub.services.forgetting.forget(pending), preview=False)
@@ -276,15 +229,10 @@ def _check_forget(asked: Forget) -> None:
 
 
 def _to_forget_answer(report: ForgetReport, near: tuple[MemoryFactMatch, ...] = (), *, preview: bool) -> ForgetAnswer:
-    return ForgetAnswer(
+    return ForgetAnswer.from_row(
+        report,
         preview=preview,
-        total=report.total,
-        places=[ForgetPlace(place=place.name, count=place.count, fate=place.fate) for place in report.places],
-        facts=[_to_forget_fact(fact) for fact in report.facts],
-        own=list(report.own),
-        near=[_to_forget_fact(fact) for fact in near],
+        places=[ForgetPlace.from_row(place, place=place.name) for place in report.places],
+        facts=[ForgetFact.from_row(fact) for fact in report.facts],
+        near=[ForgetFact.from_row(fact) for fact in near],
     )
-
-
-def _to_forget_fact(fact: MemoryFactMatch) -> ForgetFact:
-    return ForgetFact(id=fact.id, fact=fact.fact, current=fact.current)

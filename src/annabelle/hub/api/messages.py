@@ -6,20 +6,19 @@ import asyncio
 import contextlib
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
 from sqlalchemy import Connection
 
 from annabelle.core.errors import NotFound
 from annabelle.core.messages import InboundMessage, Name, StoredEvent
-from annabelle.hub.api.endpoint import ID_SHAPE, Caller, TheHub, document_body, error_responses, read_body
+from annabelle.hub.api.endpoint import ID_SHAPE, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.api.threads import MessageProgress, MessageView
 from annabelle.hub.context import HubContext
 from annabelle.store import messages, threads
 from annabelle.store.messages import StoredMessage
 
-router = APIRouter(tags=["messages"])
+router = ApiRouter("messages")
 _WAIT_MAX = 600
 _UNFINISHED = ("queued", "running")
 
@@ -27,14 +26,11 @@ Wait = Annotated[float, Query(ge=0, le=_WAIT_MAX, description="Wait up to so man
 MessageId = Annotated[str, Path(pattern=ID_SHAPE, examples=["msg_01k9zq3v7k0000000000000000"])]
 
 
-class NewMessage(BaseModel):
+class NewMessage(ApiBody):
     """Something to say to an agent."""
 
     model_config = ConfigDict(
-        alias_generator=to_camel,
-        populate_by_name=True,
-        extra="forbid",
-        json_schema_extra={"examples": [{"text": "What is in my workspace?", "channel": "api", "chatId": "main"}]},
+        json_schema_extra={"examples": [{"text": "What is in my workspace?", "channel": "api", "chatId": "main"}]}
     )
 
     text: str = Field(min_length=1, pattern=r"\S")
@@ -51,26 +47,21 @@ class EventList(BaseModel):
 
 @router.post(
     "/message",
-    operation_id="send_message",
     status_code=202,
     response_model=MessageProgress,
-    responses=error_responses(404) | {200: {"model": MessageProgress, "description": "With `wait`: it is answered"}},
-    openapi_extra=document_body(NewMessage),
-    summary="Say something to an agent",
+    **document(
+        "Say something to an agent",
+        404,
+        body=NewMessage,
+        more={200: {"model": MessageProgress, "description": "With `wait`: it is answered"}},
+    ),
 )
 async def send_message(request: Request, hub: TheHub, caller: Caller, wait: Wait = 0) -> Response:
     """Takes a message in: it is on disk when this answers, and will be answered exactly once."""
     new = await read_body(request, NewMessage)
-    inbound = InboundMessage(
-        channel=new.channel,
-        chat_id=new.chat_id,
-        # Only the owner's programs may speak for somebody else.
-        sender_id=(new.sender_id if caller.kind == "owner" else None) or caller.user_id,
-        user_id=caller.user_id,
-        text=new.text,
-        external_id=new.external_id,
-        agent_id=new.agent_id,
-    )
+    # Only the owner's programs may speak for somebody else.
+    sender_id = (new.sender_id if caller.kind == "owner" else None) or caller.user_id
+    inbound = InboundMessage(**new.model_dump(exclude={"sender_id"}), sender_id=sender_id, user_id=caller.user_id)
     with hub.conversations.reply_waiters.watch(inbound.id) as finished:
         entered = await hub.conversations.gate.receive(inbound)
         if entered.duplicate:
@@ -87,23 +78,13 @@ async def send_message(request: Request, hub: TheHub, caller: Caller, wait: Wait
     return Response(progress.model_dump_json(by_alias=True), 200 if over else 202, media_type="application/json")
 
 
-@router.get(
-    "/messages/{message_id}",
-    operation_id="get_message",
-    responses=error_responses(404),
-    summary="What came of a message?",
-)
+@router.get("/messages/{message_id}", **document("What came of a message?", 404))
 async def get_message(message_id: MessageId, hub: TheHub, caller: Caller, wait: Wait = 0) -> MessageProgress:
     """The state of a message and its answer; with `wait`, as soon as it is answered."""
     return await _wait_for_progress(hub, message_id, caller.user_id, wait)
 
 
-@router.get(
-    "/messages/{message_id}/events",
-    operation_id="message_events",
-    responses=error_responses(404),
-    summary="What happened in the turn of a message",
-)
+@router.get("/messages/{message_id}/events", **document("What happened in the turn of a message", 404))
 async def message_events(message_id: MessageId, hub: TheHub, caller: Caller) -> EventList:
     """Every event of the turn so far, in order."""
 
@@ -114,12 +95,7 @@ async def message_events(message_id: MessageId, hub: TheHub, caller: Caller) -> 
     return EventList(events=await hub.storage.database.read(load_events))
 
 
-@router.post(
-    "/messages/{message_id}/cancel",
-    operation_id="cancel_message",
-    responses=error_responses(404),
-    summary="Stop the turn of a message",
-)
+@router.post("/messages/{message_id}/cancel", **document("Stop the turn of a message", 404))
 async def cancel_message(message_id: MessageId, hub: TheHub, caller: Caller, wait: Wait = 2) -> MessageProgress:
     """A message that waits is not begun; a turn that runs is interrupted. One that is answered stays answered."""
     await hub.conversations.gate.cancel(message_id, caller.user_id)
@@ -153,11 +129,5 @@ async def _load_progress(hub: HubContext, message_id: str, user_id: str) -> Mess
 
 
 def _to_progress(message: StoredMessage, replies: list[StoredMessage]) -> MessageProgress:
-    views = [MessageView.from_message(reply) for reply in replies]
-    return MessageProgress(
-        message_id=message.id,
-        thread_id=message.thread_id,
-        state=message.state,
-        reply=views[-1] if views else None,
-        replies=views,
-    )
+    views = [MessageView.from_row(reply, text=reply.content) for reply in replies]
+    return MessageProgress.from_row(message, message_id=message.id, reply=views[-1] if views else None, replies=views)

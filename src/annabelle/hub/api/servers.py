@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, get_args
 
-from fastapi import APIRouter, Path, Request
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Path, Request
+from pydantic import Field
 
-from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, TheHub, document_body, error_responses, read_body
+from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, ApiBody, ApiRouter, TheHub, document, read_body
 from annabelle.hub.context import HubContext
-from annabelle.toolbox.external.pins import ServerReview
 from annabelle.toolbox.status import HoldState, ServerStatus
 
-router = APIRouter(tags=["servers"])
+router = ApiRouter("servers")
 ServerName = Annotated[str, Path(pattern=ID_SHAPE, examples=["telegram"])]
 
 
@@ -20,10 +19,8 @@ class ServerList(ApiAnswer):
     servers: list[ServerStatus]
 
 
-class Accept(BaseModel):
+class Accept(ApiBody):
     """A yes; with `digest` only to exactly what was looked at."""
-
-    model_config = ConfigDict(extra="forbid")
 
     digest: str | None = Field(default=None, max_length=100)
 
@@ -39,57 +36,32 @@ class ServerAccount(ApiAnswer):
     server: list[str] = Field(description="What the server says of itself: tools, prompts, resources")
     diff: str = Field(description="From what was accepted to what is there, as a unified diff")
 
-    @classmethod
-    def from_account(cls, account: ServerReview) -> ServerAccount:
-        hold = account.hold
-        return cls(
-            name=account.name,
-            held=None if hold is None else hold.state,
-            why=None if hold is None else hold.sentence,
-            digest=None if hold is None else hold.digest,
-            entry=list(account.entry),
-            server=list(account.server),
-            diff=account.diff,
-        )
 
-
-@router.get("/servers", operation_id="list_servers", responses=error_responses(), summary="All servers")
+@router.get("/servers", **document("All servers"))
 async def list_servers(hub: TheHub) -> ServerList:
     """How each server is doing, and what one lacks to do its work."""
     return ServerList(servers=hub.toolbox.servers())
 
 
-@router.post(
-    "/servers/{name}/restart",
-    operation_id="restart_server",
-    responses=error_responses(404),
-    summary="Start a server again",
-)
+@router.post("/servers/{name}/restart", **document("Start a server again", 404))
 async def restart_server(name: ServerName, hub: TheHub) -> ServerStatus:
     """Answers when it is back. Calls that wait for it go on then; one it was working on may be lost."""
     await hub.base.lifecycle.wait_ready()
     return await hub.toolbox.restart(name)
 
 
-@router.get(
-    "/servers/{name}",
-    operation_id="show_server",
-    responses=error_responses(404),
-    summary="An external server, and what changed in it",
-)
+@router.get("/servers/{name}", **document("An external server, and what changed in it", 404))
 async def show_server(name: ServerName, hub: TheHub) -> ServerAccount:
     """What it is, what holds it back, and what changed since it was accepted."""
     await hub.base.lifecycle.wait_ready()
-    return ServerAccount.from_account(hub.toolbox.admission.review(name))
+    review = hub.toolbox.admission.review(name)
+    hold = review.hold
+    return ServerAccount.from_row(
+        review, held=hold and hold.state, why=hold and hold.sentence, digest=hold and hold.digest
+    )
 
 
-@router.post(
-    "/servers/{name}/accept",
-    operation_id="accept_server",
-    responses=error_responses(404, 409),
-    openapi_extra=document_body(Accept, required=False),
-    summary="Say yes to an external server",
-)
+@router.post("/servers/{name}/accept", **document("Say yes to an external server", 404, 409, body=Accept))
 async def accept_server(name: ServerName, hub: TheHub, request: Request) -> ServerStatus:
     """It starts at once. When what it says of itself is not what was accepted before, it is held back again."""
     wanted = await read_body(request, Accept)
@@ -101,12 +73,7 @@ async def accept_server(name: ServerName, hub: TheHub, request: Request) -> Serv
     return status
 
 
-@router.post(
-    "/servers/{name}/reject",
-    operation_id="reject_server",
-    responses=error_responses(404),
-    summary="Say no to an external server",
-)
+@router.post("/servers/{name}/reject", **document("Say no to an external server", 404))
 async def reject_server(name: ServerName, hub: TheHub) -> ServerStatus:
     """It stops, and does not start again before a yes."""
     await hub.base.lifecycle.wait_ready()

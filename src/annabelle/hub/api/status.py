@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fastapi import APIRouter
-
 from annabelle import __version__
-from annabelle.hub.api.endpoint import ApiAnswer, TheHub, error_responses
+from annabelle.hub.api.endpoint import ApiAnswer, ApiRouter, TheHub, document
 from annabelle.hub.base import Phase
 from annabelle.hub.context import HubStatus
 
-router = APIRouter(tags=["hub"])
+router = ApiRouter("hub")
 
 
-@router.get("/status", operation_id="status", responses=error_responses(), summary="How is everything doing?")
+@router.get("/status", **document("How is everything doing?"))
 async def status(hub: TheHub) -> HubStatus:
     """Servers, agents, tools, turns and notices at this moment."""
     return hub.status()
@@ -26,7 +24,7 @@ class HubHealth(ApiAnswer):
     version: str
 
 
-@router.get("/health", operation_id="health", responses=error_responses(), summary="Is the hub alive?")
+@router.get("/health", **document("Is the hub alive?"))
 async def health(hub: TheHub) -> HubHealth:
     """Answers as soon as the hub listens; `phase` is `ready` once every server has started."""
     return HubHealth(phase=hub.base.lifecycle.phase, version=__version__)

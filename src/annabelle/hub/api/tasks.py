@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, cast
+from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 
-from annabelle.hub.api.endpoint import ApiAnswer, Caller, TheHub, error_responses
+from annabelle.hub.api.endpoint import ApiAnswer, ApiRouter, Caller, TheHub, document
 from annabelle.store import tasks
 from annabelle.store.tasks import StoredTask, TaskKind, TaskState
 
-router = APIRouter(tags=["tasks"])
+router = ApiRouter("tasks")
 
 
 class TaskView(ApiAnswer):
@@ -28,29 +28,20 @@ class TaskView(ApiAnswer):
     finished_at: datetime | None
     result: str | None
 
-    @classmethod
-    def from_task(cls, task: StoredTask) -> TaskView:
-        return cls(
-            task_id=task.id,
-            kind=task.kind,
-            state=task.state,
-            name=task.name,
-            agent_id=task.agent_id,
-            thread_id=task.thread_id,
-            created_at=task.created_at,
-            finished_at=task.finished_at,
-            result=None if task.result is None else cast("str", task.result.get("text")),
-        )
-
 
 class TaskList(ApiAnswer):
     tasks: list[TaskView]
 
 
-@router.get("/tasks", operation_id="list_tasks", responses=error_responses(), summary="Work that agents handed on")
+@router.get("/tasks", **document("Work that agents handed on"))
 async def list_tasks(
     hub: TheHub, caller: Caller, limit: Annotated[int, Query(ge=1, le=500, description="At most so many")] = 50
 ) -> TaskList:
     """Your own tasks, newest first."""
     found = await hub.storage.database.read(lambda conn: tasks.list_tasks(conn, caller.user_id, limit))
-    return TaskList(tasks=[TaskView.from_task(task) for task in found])
+    return TaskList(tasks=[_to_view(task) for task in found])
+
+
+def _to_view(task: StoredTask) -> TaskView:
+    result = None if task.result is None else task.result.get("text")
+    return TaskView.from_row(task, task_id=task.id, result=result)

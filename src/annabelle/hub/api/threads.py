@@ -5,20 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query
+from fastapi import Header, Path, Query
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from annabelle.core.errors import AgentPaused, Conflict
 from annabelle.core.messages import MessageSource, MessageState
 from annabelle.hub.agents.thinker_calls import ThinkerQuestions
-from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, Caller, Responses, TheHub, error_responses
+from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, ApiRouter, Caller, Responses, TheHub, document
 from annabelle.hub.context import HubContext
 from annabelle.hub.conversations.event_log import EventReader, stream_events
 from annabelle.store import messages, threads
 from annabelle.store.approvals import OpenQuestionFilter
-from annabelle.store.messages import StoredMessage
-from annabelle.store.threads import Thread
 
 
 class MessageView(ApiAnswer):
@@ -35,21 +33,6 @@ class MessageView(ApiAnswer):
     trace_id: str | None = None
     created_at: datetime
 
-    @classmethod
-    def from_message(cls, message: StoredMessage) -> MessageView:
-        return cls(
-            id=message.id,
-            thread_id=message.thread_id,
-            position=message.position,
-            source=message.source,
-            text=message.content,
-            state=message.state,
-            reply_to=message.reply_to,
-            metadata=message.metadata,
-            trace_id=message.trace_id,
-            created_at=message.created_at,
-        )
-
 
 class ThreadView(ApiAnswer):
     """One conversation with one agent in one chat."""
@@ -60,17 +43,6 @@ class ThreadView(ApiAnswer):
     agent_id: str
     created_at: datetime
     updated_at: datetime
-
-    @classmethod
-    def from_thread(cls, thread: Thread) -> ThreadView:
-        return cls(
-            id=thread.id,
-            channel=thread.channel,
-            chat_id=thread.chat_id,
-            agent_id=thread.agent_id,
-            created_at=thread.created_at,
-            updated_at=thread.updated_at,
-        )
 
 
 class MessageProgress(ApiAnswer):
@@ -87,7 +59,7 @@ class MessageProgress(ApiAnswer):
     )
 
 
-router = APIRouter(tags=["threads"])
+router = ApiRouter("threads")
 _LARGEST = 2**63 - 1
 
 ThreadId = Annotated[str, Path(pattern=ID_SHAPE, examples=["thr_01k9zq3v7k0000000000000000"])]
@@ -111,19 +83,14 @@ class MessageList(ApiAnswer):
     messages: list[MessageView]
 
 
-@router.get("/threads", operation_id="list_threads", responses=error_responses(), summary="Your conversations")
+@router.get("/threads", **document("Your conversations"))
 async def list_threads(hub: TheHub, caller: Caller, limit: Annotated[int, Query(ge=1, le=500)] = 50) -> ThreadList:
     """The one used last comes first."""
     found = await hub.storage.database.read(lambda conn: threads.list_threads(conn, caller.user_id, limit))
-    return ThreadList(threads=[ThreadView.from_thread(thread) for thread in found])
+    return ThreadList(threads=[ThreadView.from_row(thread) for thread in found])
 
 
-@router.get(
-    "/threads/{thread_id}/messages",
-    operation_id="list_messages",
-    responses=error_responses(404),
-    summary="What was said in a thread",
-)
+@router.get("/threads/{thread_id}/messages", **document("What was said in a thread", 404))
 async def list_messages(
     thread_id: ThreadId,
     hub: TheHub,
@@ -136,15 +103,10 @@ async def list_messages(
     found = await hub.storage.database.read(
         lambda conn: messages.list_messages(conn, thread_id, caller.user_id, after, limit)
     )
-    return MessageList(messages=[MessageView.from_message(message) for message in found])
+    return MessageList(messages=[MessageView.from_row(message, text=message.content) for message in found])
 
 
-@router.post(
-    "/threads/{thread_id}/clear",
-    operation_id="clear_thread",
-    responses=error_responses(404, 409),
-    summary="Start a thread afresh",
-)
+@router.post("/threads/{thread_id}/clear", **document("Start a thread afresh", 404, 409))
 async def clear_thread(thread_id: ThreadId, hub: TheHub, caller: Caller) -> ThreadView:
     """What was said so far is archived with a summary: it is out of the agent's mind, and can still be searched."""
     thread = await hub.storage.database.read(lambda conn: threads.get_thread(conn, thread_id, caller.user_id))
@@ -154,18 +116,16 @@ async def clear_thread(thread_id: ThreadId, hub: TheHub, caller: Caller) -> Thre
         # Not Unavailable: a retry cannot succeed until somebody resumes the agent.
         raise Conflict(error.message, hint=error.hint) from error
     # A turn resumed after this would bring back the archived context.
-    await hub.services.approvals.withdrawal.withdraw(
+    await hub.conversations.stopper.withdrawal.withdraw(
         OpenQuestionFilter(thread_id=thread.id), "The thread was started afresh"
     )
-    return ThreadView.from_thread(thread)
+    return ThreadView.from_row(thread)
 
 
 @router.get(
     "/threads/{thread_id}/events",
-    operation_id="thread_events",
-    responses=error_responses(404) | _STREAM,
     response_class=StreamingResponse,
-    summary="What happens in a thread, live",
+    **document("What happens in a thread, live", 404, more=_STREAM),
 )
 async def thread_events(
     thread_id: ThreadId, hub: TheHub, caller: Caller, after: After = None, last_event_id: LastEventId = None
@@ -176,11 +136,7 @@ async def thread_events(
 
 
 @router.get(
-    "/events",
-    operation_id="all_events",
-    responses=error_responses() | _STREAM,
-    response_class=StreamingResponse,
-    summary="What happens in all your threads, live",
+    "/events", response_class=StreamingResponse, **document("What happens in all your threads, live", more=_STREAM)
 )
 async def all_events(
     hub: TheHub, caller: Caller, after: After = None, last_event_id: LastEventId = None

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Coroutine
 from typing import TypeVar
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from annabelle.core.contract import CLIENT_HEADER, TOOLS_VERSION_HEADER, ToolCall, ToolList
 from annabelle.core.errors import AnnabelleError, TurnCancelled
 from annabelle.core.tools import ToolResult
-from annabelle.hub.api.endpoint import Caller, TheHub, document_body, error_responses, read_body
+from annabelle.hub.api.endpoint import ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.context import HubContext
 from annabelle.hub.security.identities import CallerIdentity
 from annabelle.hub.trust.call_records import label_provenance, note_foreign_content
@@ -40,12 +40,10 @@ async def _wait_disconnect(request: Request) -> None:
         pass  # the rest of a body that was already read
 
 
-router = APIRouter(tags=["tools"])
+router = ApiRouter("tools")
 
 
-@router.get(
-    "/tools/list", operation_id="list_tools", responses=error_responses(), response_model=ToolList, summary="All tools"
-)
+@router.get("/tools/list", response_model=ToolList, **document("All tools"))
 async def list_tools(hub: TheHub, caller: Caller) -> Response:
     """The tools this caller may use: all for the owner, those its policy allows for an agent."""
     await hub.base.lifecycle.wait_ready()
@@ -53,14 +51,7 @@ async def list_tools(hub: TheHub, caller: Caller) -> Response:
     return _json(tools.model_dump_json(), tools.version)
 
 
-@router.post(
-    "/tools/call",
-    operation_id="call_tool",
-    responses=error_responses(404, 409, 502, 504),
-    response_model=ToolResult,
-    openapi_extra=document_body(ToolCall),
-    summary="Call a tool",
-)
+@router.post("/tools/call", response_model=ToolResult, **document("Call a tool", 404, 409, 502, 504, body=ToolCall))
 async def call_tool(request: Request) -> Response:
     """Arguments are checked against the tool's schema before any server is touched. A tool that ran and failed
     answers 200 with `is_error`. Nothing a caller sends can stand for an approval."""

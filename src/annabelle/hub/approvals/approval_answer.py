@@ -18,8 +18,8 @@ from annabelle.core.trace import current_trace
 from annabelle.durable.thread_queue import ThreadQueue
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.approvals.approval_store import resume_if_answered
-from annabelle.hub.approvals.expiry import QuestionExpiry, QuestionWithdrawal
-from annabelle.hub.approvals.questions import find_asking_task, format_deadline
+from annabelle.hub.approvals.expiry import QuestionExpiry
+from annabelle.hub.approvals.questions import audit_approval, find_asking_task, format_deadline
 from annabelle.hub.base import HubStorage
 from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.tasks.task_runner import TaskRunner
@@ -27,7 +27,6 @@ from annabelle.policy.rules.rule import RuleMatch, collect_texts, exact_glob
 from annabelle.policy.tool_traits import ToolTraits, guess_traits
 from annabelle.store import approvals, messages, rules, threads
 from annabelle.store.approvals import Approval, ApprovalState, ApprovalVerdict
-from annabelle.store.database import Database
 from annabelle.store.messages import StoredMessage
 from annabelle.toolbox.call_hooks import arguments_hash
 from annabelle.toolbox.facade import Toolbox
@@ -111,11 +110,20 @@ class ApprovalAnswerDeps:
     tasks: TaskRunner
 
 
-class ApprovalDecider:
-    """Stores answers. The store only finds questions of the answering user."""
+class ApprovalService:
+    """A user's own questions and their answers. The store only finds questions of the answering user."""
 
     def __init__(self, parts: ApprovalAnswerDeps, redact: Redactor, audit: AuditTrail | None = None) -> None:
         self._deps, self._redact, self._audit = parts, redact, audit
+        self.expiry = parts.expiry
+
+    async def listing(self, user_id: str, state: ApprovalState | None, limit: int) -> list[Approval]:
+        return await self._deps.storage.database.read(
+            lambda conn: approvals.list_approvals(conn, user_id, state, limit)
+        )
+
+    async def get(self, approval_id: str, user_id: str) -> Approval:
+        return await self._deps.storage.database.read(lambda conn: approvals.get_approval(conn, approval_id, user_id))
 
     def allowance(self, approval: Approval) -> AllowanceRule | None:
         """The rule that `always` would add, None if there is no narrow one."""
@@ -126,7 +134,7 @@ class ApprovalDecider:
         parts = self._deps
         answer = replace(answer, note=self._redact.distinctive_secrets.mask(answer.note))
         await parts.expiry.expire_due()
-        asked = await parts.storage.database.read(lambda conn: approvals.get_approval(conn, approval_id, user_id))
+        asked = await self.get(approval_id, user_id)
         verdict = self._verdict(asked, user_id, answer)
         allowance = self._allowance_to_add(asked, answer)
 
@@ -207,22 +215,12 @@ class ApprovalDecider:
         return allowance_for(spec, traits, arguments, asked.agent_id)
 
     def _note(self, decided: ApprovalOutcome, answer: ApprovalAnswer) -> None:
-        audit, approval = self._audit, decided.approval
-        if audit is None:
-            return
-        facts: JsonObject = {
-            "event": "approved" if answer.approve else "denied",
-            "approval_id": approval.id,
-            "tool": approval.tool,
-            "agent_id": approval.agent_id,
-            "user_id": approval.user_id,
-            "edited": approval.edited is not None,
-            "rule_id": decided.rule_id,
-        }
-        audit.note("approval", facts, current_trace())
-        if decided.rule_id is not None:
+        approval = decided.approval
+        event = "approved" if answer.approve else "denied"
+        audit_approval(self._audit, event, approval, edited=approval.edited is not None, rule_id=decided.rule_id)
+        if self._audit is not None and decided.rule_id is not None:
             made: JsonObject = {"event": "allowed", "rule_id": decided.rule_id, "user_id": approval.user_id}
-            audit.note("rule", made, current_trace())
+            self._audit.note("rule", made, current_trace())
 
 
 def _decision_events(conn: Connection, approval: Approval) -> list[StoredEvent]:
@@ -245,25 +243,3 @@ def _already_answered(approval: Approval) -> Conflict:
         f"{_STATE_WORDS[approval.state]}{when}; it can not be answered again.",
         hint="If it is still wanted, ask for it again in the chat.",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalService:
-    """A user's own questions and their answers."""
-
-    database: Database
-    decider: ApprovalDecider
-    expiry: QuestionExpiry
-    withdrawal: QuestionWithdrawal
-
-    async def listing(self, user_id: str, state: ApprovalState | None, limit: int) -> list[Approval]:
-        return await self.database.read(lambda conn: approvals.list_approvals(conn, user_id, state, limit))
-
-    async def get(self, approval_id: str, user_id: str) -> Approval:
-        return await self.database.read(lambda conn: approvals.get_approval(conn, approval_id, user_id))
-
-    async def decide(self, approval_id: str, user_id: str, answer: ApprovalAnswer) -> ApprovalOutcome:
-        return await self.decider.decide(approval_id, user_id, answer)
-
-    def allowance(self, approval: Approval) -> AllowanceRule | None:
-        return self.decider.allowance(approval)

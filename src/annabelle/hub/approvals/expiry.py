@@ -12,12 +12,12 @@ from typing import Final, Literal
 
 from sqlalchemy import Connection
 
+from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.messages import StoredEvent, TurnEvent, now
 from annabelle.core.ports import AuditTrail
 from annabelle.core.tools import JsonObject
-from annabelle.core.trace import current_trace
-from annabelle.hub.approvals.questions import end_task, find_asking_task, headline
+from annabelle.hub.approvals.questions import audit_approval, end_task, find_asking_task, headline
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
 from annabelle.store import approvals, memory_queue, message_state, messages, threads
 from annabelle.store.approvals import Approval, OpenQuestionFilter
@@ -35,19 +35,6 @@ class ClosedQuestions:
     user_id: str
     questions: list[Approval]
     events: list[StoredEvent] = field(default_factory=list[StoredEvent])
-
-    def note(self, audit: AuditTrail | None, end: End) -> None:
-        if audit is None:
-            return
-        for one in self.questions:
-            facts: JsonObject = {
-                "event": end,
-                "approval_id": one.id,
-                "tool": one.tool,
-                "agent_id": one.agent_id,
-                "user_id": one.user_id,
-            }
-            audit.note("approval", facts, current_trace())
 
 
 def close_questions(conn: Connection, message_id: str, end: End, why: str | None = None) -> ClosedQuestions:
@@ -67,7 +54,7 @@ def close_questions(conn: Connection, message_id: str, end: End, why: str | None
     if message.state in ("queued", "running"):
         return ClosedQuestions(message.user_id, over)
     root, task_id = message_state.load_root_message(conn, message), find_asking_task(message)
-    text = f"{why or _WHY[end]}, so this was not done: {_headlines(over)}."
+    text = f"{why or _WHY[end]}, so this was not done: {', '.join(map(headline, over))}."
     said = messages.add_agent_message(
         conn, message.thread_id, text, f"{message_id}:{end}",
         reply_to=root.id, metadata={"ended": [one.id for one in over], "state": end}, trace_id=message.trace_id,
@@ -81,15 +68,25 @@ def close_questions(conn: Connection, message_id: str, end: End, why: str | None
     return ClosedQuestions(message.user_id, over, threads.append_events(conn, message.thread_id, [told]))
 
 
-def _headlines(asked: list[Approval]) -> str:
-    return ", ".join(map(headline, asked))
+async def _close_and_note(
+    events: EventLog, audit: AuditTrail | None, message_id: str, end: End, why: str | None = None
+) -> int:
+    """Close the questions of one turn in one transaction. Returns how many."""
+
+    def close(conn: Connection) -> WriteResult[list[Approval]]:
+        ended = close_questions(conn, message_id, end, why)
+        return WriteResult(ended.questions, ended.user_id, ended.events)
+
+    closed = await events.transact(close)
+    for one in closed:
+        audit_approval(audit, end, one)
+    return len(closed)
 
 
 _log = logging.getLogger(__name__)
 LOOK_SECONDS: Final = 60.0
 """Longest sleep, so that a change of the clock is noticed."""
 _SHORTEST_SECONDS: Final = 0.5
-_STOP_SECONDS: Final = 5.0
 
 
 class QuestionExpiry:
@@ -105,30 +102,23 @@ class QuestionExpiry:
         self._database, self._events, self._clock = database, events, clock
         self._audit = audit
         self._asked = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._watching = BackgroundTasks()
 
     async def start(self) -> None:
         """Close questions that expired while the hub was down, then watch."""
         await self._try_expire_due()
-        self._task = asyncio.create_task(self._watch())
+        self._watching.start(self._watch())
 
     def wake(self) -> None:
         self._asked.set()
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task], timeout=_STOP_SECONDS)
+        await self._watching.stop()
 
     async def expire_due(self) -> None:
         at = self._clock()
         for message_id in await self._database.read(lambda conn: approvals.list_expired_messages(conn, at)):
-
-            def end(conn: Connection, message_id: str = message_id) -> WriteResult[ClosedQuestions]:
-                ended = close_questions(conn, message_id, "expired")
-                return WriteResult(ended, ended.user_id, ended.events)
-
-            (await self._events.transact(end)).note(self._audit, "expired")
+            await _close_and_note(self._events, self._audit, message_id, "expired")
 
     async def _try_expire_due(self) -> None:
         try:
@@ -164,17 +154,9 @@ class QuestionWithdrawal:
     async def withdraw(self, where: OpenQuestionFilter, why: str) -> int:
         """Withdraw the matching questions. Returns how many."""
         waiting = await self.database.read(lambda conn: approvals.list_waiting_messages(conn, where))
-        return sum([await self._end(message_id, why) for message_id in waiting])
+        closed = [await _close_and_note(self.events, self.audit, one, "cancelled", why) for one in waiting]
+        return sum(closed)
 
     async def withdraw_for_message(self, message_id: str, why: str) -> int:
         """Withdraw the questions of a message's turn, including later ones if it was resumed."""
         return await self.withdraw(OpenQuestionFilter(turn=message_id), why)
-
-    async def _end(self, message_id: str, why: str) -> int:
-        def end(conn: Connection) -> WriteResult[ClosedQuestions]:
-            ended = close_questions(conn, message_id, "cancelled", why)
-            return WriteResult(ended, ended.user_id, ended.events)
-
-        ended = await self.events.transact(end)
-        ended.note(self.audit, "cancelled")
-        return len(ended.questions)

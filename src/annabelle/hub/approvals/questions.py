@@ -10,8 +10,10 @@ from sqlalchemy import Connection
 
 from annabelle.core.errors import NotAllowed
 from annabelle.core.messages import TurnEvent
+from annabelle.core.ports import AuditTrail
 from annabelle.core.text import escape_invisible, escape_invisible_json
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
+from annabelle.core.trace import current_trace
 from annabelle.store import approvals, messages, tasks, tool_calls
 from annabelle.store.approvals import Approval
 from annabelle.store.messages import StoredMessage
@@ -55,6 +57,19 @@ def question_event(approval: Approval) -> TurnEvent:
         "expires_at": approval.expires_at.isoformat(),
     }
     return TurnEvent(message_id=approval.message_id, key=f"approval:{approval.id}", type="approval", data=data)
+
+
+def audit_approval(audit: AuditTrail | None, event: str, approval: Approval, **more: object) -> None:
+    if audit is not None:
+        facts: JsonObject = {
+            "event": event,
+            "approval_id": approval.id,
+            "tool": approval.tool,
+            "agent_id": approval.agent_id,
+            "user_id": approval.user_id,
+            **more,
+        }
+        audit.note("approval", facts, current_trace())
 
 
 def format_deadline(moment: datetime) -> str:

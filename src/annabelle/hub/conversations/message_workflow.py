@@ -192,7 +192,9 @@ _DISK_CAP_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MessageWorkflowDeps:
+class MessageWorkflow:
+    """Records only the turn as a step, because each step costs a write. The store records the delivery."""
+
     base: HubBase
     storage: HubStorage
     agents: AgentManager
@@ -201,19 +203,10 @@ class MessageWorkflowDeps:
     toolbox: Toolbox
     guard: MessageGuard | None = None
 
-
-class MessageWorkflow:
-    """Records only the turn as a step, because each step costs a write. The store records the delivery."""
-
-    def __init__(self, services: MessageWorkflowDeps) -> None:
-        self._deps = services
-        self._idle_seconds = idle_seconds(services.base.settings)
-        self._traces = services.storage.traces
-
     async def begin(self, message_id: str) -> None:
-        if self._deps.base.lifecycle.stopping:
+        if self.base.lifecycle.stopping:
             raise Unavailable("Annabelle is shutting down; the message is taken up at the next start.")
-        await self._deps.storage.durable.start(HANDLE_MESSAGE, message_id, {"message_id": message_id})
+        await self.storage.durable.start(HANDLE_MESSAGE, message_id, {"message_id": message_id})
 
     def make_workflow(
         self, finished: Callable[[str], Awaitable[None]]
@@ -221,7 +214,7 @@ class MessageWorkflow:
         """The workflow function. It calls `finished` with the message id at the end."""
 
         async def handle_message(argument: JsonObject) -> JsonObject:
-            with self._deps.turns.busy():
+            with self.turns.busy():
                 outcome = await self._run(argument)
                 await finished(str(argument["message_id"]))
             failpoint("hub.after_release")
@@ -232,7 +225,7 @@ class MessageWorkflow:
     async def _run(self, argument: JsonObject) -> JsonObject:
         """From the claimed message to its delivered answer. Errors of the turn become the answer."""
         message_id = str(argument["message_id"])
-        durable = self._deps.storage.durable
+        durable = self.storage.durable
         try:
             result = TurnResult.model_validate(await durable.step("run_turn", lambda: self._run_turn(message_id)))
         except AnnabelleError as error:
@@ -246,56 +239,51 @@ class MessageWorkflow:
         return {}
 
     async def _run_turn(self, message_id: str) -> JsonObject:
-        services = self._deps
-        await services.base.lifecycle.wait_ready()
+        await self.base.lifecycle.wait_ready()
 
         def load(conn: Connection) -> tuple[StoredMessage, Thread, Resumption | None]:
             message = messages.load_message(conn, message_id)
             return message, threads.load_thread(conn, message.thread_id), load_resumption(conn, message)
 
-        message, thread, resume = await services.storage.database.read(load)
-        with use_trace(message.trace_id) as trace_id, services.turns.open(make_call_context(message, thread)):
+        message, thread, resume = await self.storage.database.read(load)
+        with use_trace(message.trace_id) as trace_id, self.turns.open(make_call_context(message, thread)):
             failpoint("hub.before_turn")
-            self._traces.write("turn.started", {"message_id": message_id, "agent_id": thread.agent_id})
-            tools = services.toolbox.tools(services.agents.registry.policy(thread.agent_id))
+            self.storage.traces.write("turn.started", {"message_id": message_id, "agent_id": thread.agent_id})
+            tools = self.toolbox.tools(self.agents.registry.policy(thread.agent_id))
             brief = _make_brief(message, resume, trace_id, tools.version)
             try:
                 turn = self._follow_turn(message, thread, brief)
-                result = await services.turns.run_unless_abandoned(message_id, turn)
+                result = await self.turns.run_unless_abandoned(message_id, turn)
             except AnnabelleError as error:
                 result = failed_turn(message_id, error)
             if result is None:
                 result = failed_turn(message_id, TurnCancelled("The turn was stopped."))
-            self._traces.write("turn.finished", {"message_id": message_id, "success": result.success})
+            self.storage.traces.write("turn.finished", {"message_id": message_id, "success": result.success})
             return result.model_dump(mode="json")
 
     async def _follow_turn(self, message: StoredMessage, thread: Thread, brief: TurnBrief) -> TurnResult:
-        services = self._deps
-        if services.guard is not None:
-            await services.guard.admit(message, thread.agent_id)
-        async with services.agents.turn(thread.agent_id) as runner:
-            follower = TurnFollower(
-                brief, runner, services.storage.events, lambda: services.turns.cancelled(message.id)
-            )
+        if self.guard is not None:
+            await self.guard.admit(message, thread.agent_id)
+        async with self.agents.turn(thread.agent_id) as runner:
+            follower = TurnFollower(brief, runner, self.storage.events, lambda: self.turns.cancelled(message.id))
             return await follower.follow()
 
     async def _deliver(self, message_id: str, result: TurnResult) -> None:
-        services = self._deps
         failpoint("hub.before_deliver")
         delivered = await self._deliver_until_stored(message_id, result)
-        self._traces.write(
+        self.storage.traces.write(
             "message.delivered",
             {"message_id": message_id, "state": delivered.message.state},
             trace_id=delivered.message.trace_id,
         )
-        services.reply_waiters.notify(message_id)
+        self.reply_waiters.notify(message_id)
 
     async def _deliver_until_stored(self, message_id: str, result: TurnResult) -> Delivered:
         # Never give up on an answer: wait for a full disk; a restart begins this step again.
         for failed in itertools.count(1):
             try:
-                return await self._deps.storage.events.transact(
-                    lambda conn: deliver(conn, message_id, result, self._idle_seconds)
+                return await self.storage.events.transact(
+                    lambda conn: deliver(conn, message_id, result, idle_seconds(self.base.settings))
                 )
             except (StorageTrouble, Unavailable) as trouble:
                 _log.error("%s could not be delivered yet: %s", message_id, trouble.message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator
+from contextlib import AbstractContextManager
 
 from sqlalchemy import Connection
 
@@ -31,6 +32,32 @@ def make_call_context(message: StoredMessage, thread: Thread) -> CallContext:
     )
 
 
+class WorkCounter:
+    """Counts the work in progress."""
+
+    def __init__(self) -> None:
+        self.running = 0
+        self._changed = asyncio.Event()
+
+    @contextlib.contextmanager
+    def counted(self) -> Generator[None]:
+        self.running += 1
+        try:
+            yield
+        finally:
+            self.running -= 1
+            self._changed.set()
+
+    async def wait_none(self, timeout: float) -> bool:
+        """Wait until nothing runs. Returns False on timeout."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while self.running:
+                    self._changed.clear()
+                    await self._changed.wait()
+        return not self.running
+
+
 class ActiveTurns:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -39,25 +66,18 @@ class ActiveTurns:
         self._abandoned: dict[str, asyncio.Event] = {}
         self._abandoned_tasks: set[asyncio.Task[TurnResult]] = set()
         self._on_cancel: list[Callable[[str], None]] = []
-        self._busy = 0
-        self._changed = asyncio.Event()
+        self._busy = WorkCounter()
 
     @property
     def running(self) -> int:
         """Number of messages being worked on, from the start of the turn to the delivery."""
-        return self._busy
+        return self._busy.running
 
     def is_idle(self) -> bool:
-        return self._busy == 0
+        return self._busy.running == 0
 
-    @contextlib.contextmanager
-    def busy(self) -> Generator[None]:
-        self._busy += 1
-        try:
-            yield
-        finally:
-            self._busy -= 1
-            self._changed.set()
+    def busy(self) -> AbstractContextManager[None]:
+        return self._busy.counted()
 
     @contextlib.contextmanager
     def open(self, context: CallContext) -> Generator[None]:
@@ -151,12 +171,7 @@ class ActiveTurns:
 
     async def wait_all_over(self, timeout: float) -> bool:
         """Wait until no message is being worked on. Returns False on timeout."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                while self._busy:
-                    self._changed.clear()
-                    await self._changed.wait()
-        return not self._busy
+        return await self._busy.wait_none(timeout)
 
 
 class ReplyWaiters:
@@ -191,22 +206,17 @@ class MaintenanceGate:
     """Pauses background work that moves people's data. Turns are paused by the thread queue instead."""
 
     def __init__(self) -> None:
-        self._working = 0
+        self._work = WorkCounter()
         self._open = asyncio.Event()
         self._open.set()
-        self._changed = asyncio.Event()
 
     @contextlib.asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:
         """Waits until the gate is open, and counts as work while inside."""
         while not self._open.is_set():
             await self._open.wait()
-        self._working += 1
-        try:
+        with self._work.counted():
             yield
-        finally:
-            self._working -= 1
-            self._changed.set()
 
     def pause(self) -> None:
         self._open.clear()
@@ -216,9 +226,4 @@ class MaintenanceGate:
 
     async def wait_idle(self, timeout: float) -> bool:
         """Wait until no work runs. Returns False on timeout."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                while self._working:
-                    self._changed.clear()
-                    await self._changed.wait()
-        return not self._working
+        return await self._work.wait_none(timeout)

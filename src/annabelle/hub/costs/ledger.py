@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib
 import logging
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from annabelle.core.background import BackgroundTasks
 from annabelle.core.contract import ModelCall, Reservation, Reserve
 from annabelle.core.errors import AgentPaused, AnnabelleError
 from annabelle.core.messages import OWNER, TurnEvent, now
@@ -83,7 +83,7 @@ class CostLedger:
         longest = max(settings.llm_timeout_seconds, settings.llm_summary_timeout_seconds)
         self._settle_timeout = timedelta(seconds=longest + _SLACK_SECONDS)
         self._notified: set[str] = set()
-        self._watch_task: asyncio.Task[None] | None = None
+        self._watching = BackgroundTasks()
 
     async def start(self) -> None:
         """Settle calls that earlier processes left open, and repeat their announcements."""
@@ -94,13 +94,10 @@ class CostLedger:
         for spent in await self._database.read(lambda conn: cost_control.read_spending(conn, now())):
             if spent.warned_at is not None:
                 await self._warn(spent)
-        self._watch_task = asyncio.create_task(self._watch_open_calls())
+        self._watching.start(self._watch_open_calls())
 
     async def stop(self) -> None:
-        if self._watch_task is not None:
-            self._watch_task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._watch_task
+        await self._watching.stop()
 
     async def reserve(self, request: Reserve) -> Reservation:
         """Reserve the maximum cost of a call until it is settled, or refuse the call."""

@@ -7,19 +7,17 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
 from annabelle.core.contract import TokenUsage
+from annabelle.core.models import CamelModel
 from annabelle.hub.agents.config import CostControls
 from annabelle.policy.costs import SpendingLimits, TokenWindow, measure_rate, reason_to_pause
 from annabelle.store.cost_control import RecentCall
 
 
-class CostWindow(BaseModel):
+class CostWindow(CamelModel):
     """How fast an agent spends. Rates are tokens per minute."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
 
     enabled: bool = Field(description="Whether too much of it pauses the agent")
     current_hour_tokens: int

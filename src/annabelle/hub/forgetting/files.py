@@ -69,15 +69,9 @@ class HomeFiles:
         """The person's own files. They are listed, never changed."""
         home = self._home
         results = self._workspace / _RESULTS
-        for folder in (
-            self._workspace,
-            home.config,
-            home.skills,
-            home.playbooks,
-            home.connections,
-            *self._server_folders(),
-        ):
-            yield from (path for path in _walk_files(folder, {self._export, results}))
+        owned = (self._workspace, home.config, home.skills, home.playbooks, home.connections)
+        for folder in (*owned, *self._server_folders()):
+            yield from _walk_files(folder, {self._export, results})
         yield from home.agents.glob("*/*.md")
         yield from (path for path in (home.good_agents_file,) if path.is_file())
 

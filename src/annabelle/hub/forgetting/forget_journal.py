@@ -7,19 +7,18 @@ from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from annabelle.core import jsonl
-from annabelle.core.errors import StorageTrouble
+from annabelle.core.errors import StorageTrouble, explain_os_error
 from annabelle.core.home import Home
 from annabelle.core.messages import now
+from annabelle.core.models import FrozenModel
 from annabelle.core.secrets.forget_mask import fold_spelling
 from annabelle.store.audit.records import get_or_create_key, keyed_hash
 
 
-class ForgetRequest(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class ForgetRequest(FrozenModel):
     texts: tuple[str, ...] = Field(repr=False)
     user_id: str
     agent_id: str
@@ -45,18 +44,17 @@ class PendingForgetFile:
             raise StorageTrouble(f"{self._path.name} can not be read: {error.strerror}.") from error
 
     def write(self, pending: ForgetRequest) -> None:
-        try:
+        with explain_os_error(
+            StorageTrouble,
+            "What is to be forgotten could not be noted",
+            hint="Free some disk space; nothing was forgotten yet.",
+        ):
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             try:
                 os.write(descriptor, pending.model_dump_json().encode())
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-        except OSError as error:
-            raise StorageTrouble(
-                f"What is to be forgotten could not be noted: {error.strerror}.",
-                hint="Free some disk space; nothing was forgotten yet.",
-            ) from error
 
     def remove(self) -> None:
         shred_file(self._path)

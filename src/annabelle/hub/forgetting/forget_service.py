@@ -143,6 +143,10 @@ class ForgetService:
         self._lock = asyncio.Lock()
 
     @property
+    def memory(self) -> ForgetMemoryClient:
+        return self._targets.memory
+
+    @property
     def has_pending(self) -> bool:
         return self._marker.read() is not None
 
@@ -169,10 +173,6 @@ class ForgetService:
     async def find_near_facts(self, asked: ForgetRequest) -> tuple[MemoryFactMatch, ...]:
         """Facts with a similar meaning, for when the text is not found literally."""
         return await self._targets.memory.find_near_facts(asked.texts[0], asked.user_id, asked.agent_id)
-
-    async def find_fact_texts(self, fact_id: int, with_source: bool, user_id: str, agent_id: str) -> tuple[str, ...]:
-        """The texts to forget so that a fact is gone."""
-        return await self._targets.memory.find_fact_texts(fact_id, with_source, user_id, agent_id)
 
     async def forget(self, asked: ForgetRequest) -> ForgetReport:
         """Forget for good. A failed run is finished at the next start or request."""

@@ -62,6 +62,7 @@ class ForgetMemoryClient:
         return await self._ask(MemoryMatches, "forget_text", {"texts": list(texts)}, user_id, agent_id)
 
     async def find_fact_texts(self, fact_id: int, with_source: bool, user_id: str, agent_id: str) -> tuple[str, ...]:
+        """The texts to forget so that a fact is gone."""
         asked: JsonObject = {"fact_id": fact_id, "with_source": with_source}
         return (await self._ask(_FactTexts, "forget_fact_texts", asked, user_id, agent_id)).texts
 

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
+from annabelle.core.backoff import backoff_seconds
 from annabelle.core.contract import ExtractBrief, ExtractResult, LearntFact, PastTurn
 from annabelle.core.errors import (
     AgentPaused,
@@ -20,15 +21,16 @@ from annabelle.core.errors import (
     Unavailable,
 )
 from annabelle.core.ids import new_id
+from annabelle.core.models import FrozenModel
 from annabelle.core.settings import Settings
-from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
+from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trace import TraceFile, use_trace
 from annabelle.core.trust import Trust
 from annabelle.durable.engine import Durable
 from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.agents.thinker_calls import ThinkerQuestions
 from annabelle.hub.memory.memory_client import MemoryClient, MemoryOwner, resolve_memory_owner
-from annabelle.toolbox.catalogue import OWN_WORDS, NativeTool
+from annabelle.toolbox.catalogue import OWN_WORDS, WRITES_ONCE, NativeTool, native_tool, number_parameter
 
 _log = logging.getLogger(__name__)
 LEARN_FACTS: Final = "learn_facts"
@@ -42,10 +44,8 @@ LONGEST_WAIT_SECONDS: Final = 300.0
 _PASSING = (Unavailable, StorageTrouble, ToolTimeout, OutcomeUnknown, ScannerDown)
 
 
-class ExtractionRequest(BaseModel):
+class ExtractionRequest(FrozenModel):
     """Extract facts from the last unread turns, of one thread or of all. `tries` is 1 if a caller waits."""
-
-    model_config = ConfigDict(frozen=True)
 
     learn_id: str
     user_id: str
@@ -78,7 +78,7 @@ class ExtractionOutcome(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FactExtractionDeps:
+class FactExtractionWorkflow:
     durable: Durable
     memory: MemoryClient
     thinker: ThinkerQuestions
@@ -86,24 +86,36 @@ class FactExtractionDeps:
     settings: Settings
     ready: Callable[[], Awaitable[None]]
 
-
-class FactExtractionWorkflow:
-    def __init__(self, services: FactExtractionDeps) -> None:
-        self._deps = services
-        services.durable.workflow(LEARN_FACTS)(self._run)
+    def __post_init__(self) -> None:
+        self.durable.workflow(LEARN_FACTS)(self._run)
 
     async def begin(self, wanted: ExtractionRequest) -> None:
         """Start a run. It is on disk when this returns; the same id again changes nothing."""
-        await self._deps.durable.start(LEARN_FACTS, wanted.learn_id, wanted.model_dump(mode="json"))
+        await self.durable.start(LEARN_FACTS, wanted.learn_id, wanted.model_dump(mode="json"))
+
+    async def run_for_caller(
+        self, owned: MemoryOwner, call_id: str | None, limit: int, timeout: float
+    ) -> ExtractionOutcome:
+        """Outcome of one try over all threads, for somebody who waits. It goes on when nobody waits for it."""
+        wanted = ExtractionRequest(
+            learn_id=f"learn:{call_id or new_id('call')}",
+            user_id=owned.user_id,
+            agent_id=owned.agent_id,
+            trace_id=owned.trace_id or new_id("tr"),
+            limit=limit,
+            tries=1,
+        )
+        await self.begin(wanted)
+        return await self.result(wanted.learn_id, timeout)
 
     async def result(self, learn_id: str, timeout: float) -> ExtractionOutcome:
         """Outcome of a run. Raises Unavailable on timeout."""
-        return ExtractionOutcome.model_validate(await self._deps.durable.result(learn_id, timeout))
+        return ExtractionOutcome.model_validate(await self.durable.result(learn_id, timeout))
 
     async def _run(self, argument: JsonObject) -> JsonObject:
         wanted = ExtractionRequest.model_validate(argument)
         with use_trace(wanted.trace_id):
-            await self._deps.ready()
+            await self.ready()
             done = ExtractionOutcome()
             for batch in range(1, -(-wanted.limit // TURNS_AT_ONCE) + 1):
                 part = await self._extract_batch(wanted, batch, wanted.limit - done.turns)
@@ -125,21 +137,21 @@ class FactExtractionWorkflow:
             found = await self._ask(wanted, batch, turns, known)
         except AgentPaused as paused:
             # Nothing is marked, so the next idle period of the thread finds these turns again.
-            self._deps.traces.write("facts.put_off", {"id": wanted.learn_id, "reason": paused.message})
+            self.traces.write("facts.put_off", {"id": wanted.learn_id, "reason": paused.message})
             return ExtractionOutcome(refused=paused.message)
         if found.unfit:
-            self._deps.traces.write("facts.put_off", {"id": wanted.learn_id, "reason": found.refused})
+            self.traces.write("facts.put_off", {"id": wanted.learn_id, "reason": found.refused})
             return ExtractionOutcome(refused=found.refused)
         kept = [fact for fact in [await self._store(wanted, one, turns) for one in found.facts] if fact is not None]
         await self._retry_step(wanted, "mark", lambda: self._mark(wanted, turns))
-        self._deps.traces.write(
+        self.traces.write(
             "facts.learnt",
             {"id": wanted.learn_id, "turns": len(turns), "facts": len(kept), "refused": found.refused},
         )
         return ExtractionOutcome(turns=len(turns), facts=tuple(kept), refused=found.refused)
 
     async def _gather(self, wanted: ExtractionRequest, limit: int) -> tuple[list[PastTurn], tuple[str, ...]]:
-        memory = self._deps.memory
+        memory = self.memory
 
         async def gather() -> JsonObject:
             turns = await memory.list_unread(wanted.owner, limit, everywhere=wanted.thread_id is None)
@@ -154,7 +166,7 @@ class FactExtractionWorkflow:
         self, wanted: ExtractionRequest, batch: int, turns: Sequence[PastTurn], known: tuple[str, ...]
     ) -> ExtractResult:
         """The model's answer. An unusable one is requested once more."""
-        thinking, settings = self._deps.thinker, self._deps.settings
+        thinking, settings = self.thinker, self.settings
         found = ExtractResult()
         for attempt in (1, 2):
             brief = ExtractBrief(
@@ -181,7 +193,7 @@ class FactExtractionWorkflow:
         source = next((turn for turn in turns if turn.conversation_id == learnt.conversation_id), None)
         if source is None:
             return None  # the model may only quote turns it was shown
-        memory = self._deps.memory
+        memory = self.memory
 
         async def store() -> JsonObject:
             stored = await memory.store_fact(wanted.owner, learnt, source.message_id)
@@ -196,25 +208,24 @@ class FactExtractionWorkflow:
             raise
         except AnnabelleError as refusal:
             # The memory refuses secrets. Its message names the kind, never the words.
-            self._deps.traces.write("facts.refused", {"id": wanted.learn_id, "reason": refusal.message})
+            self.traces.write("facts.refused", {"id": wanted.learn_id, "reason": refusal.message})
             return None
 
     async def _mark(self, wanted: ExtractionRequest, turns: Sequence[PastTurn]) -> None:
-        await self._deps.memory.mark_read(wanted.owner, [turn.conversation_id for turn in turns])
+        await self.memory.mark_read(wanted.owner, [turn.conversation_id for turn in turns])
 
     async def _retry_step(self, wanted: ExtractionRequest, name: str, work: Callable[[], Awaitable[object]]) -> object:
         """A durable step, retried with growing delays while a service is unavailable."""
-        wait = FIRST_WAIT_SECONDS
-        for _ in range(wanted.tries - 1):
+        for failed in range(1, wanted.tries):
             try:
-                return await self._deps.durable.step(name, work)
+                return await self.durable.step(name, work)
             except AgentPaused:
                 raise
             except _PASSING as trouble:
+                wait = backoff_seconds(failed, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
                 _log.warning("Learning waits for %.0f s: %s", wait, trouble.message)
-            await self._deps.durable.sleep(wait)
-            wait = min(LONGEST_WAIT_SECONDS, 2 * wait)
-        return await self._deps.durable.step(name, work)
+            await self.durable.sleep(wait)
+        return await self.durable.step(name, work)
 
 
 def request_for_thread(thread_id: str, user_id: str, agent_id: str, last_message_id: str) -> ExtractionRequest:
@@ -233,56 +244,35 @@ def _is_worth_reading(turns: Sequence[PastTurn]) -> bool:
 
 
 _TOOL_SECONDS = 600.0
-_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {
-        "agent_id": {"type": "string", "maxLength": 100, "description": "Whose memory; by default your own"},
-        "batch_size": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 50,
-            "default": 10,
-            "description": "How many conversations to look through",
-        },
-    },
-    "additionalProperties": False,
-}
 
 
 def backfill_tool(learn: FactExtractionWorkflow, agents: AgentRegistry) -> NativeTool:
     """The same call id finds the same run."""
 
+    @native_tool(
+        "memory_backfill_extract_facts",
+        "Learn facts from stored conversations that nobody has looked through for facts yet.",
+        {
+            "agent_id": {"type": "string", "maxLength": 100, "description": "Whose memory; by default your own"},
+            "batch_size": number_parameter(1, 50, 10, "How many conversations to look through"),
+        },
+        annotations=WRITES_ONCE,
+        group="Memory",
+        timeout_seconds=_TOOL_SECONDS,
+        scan=OWN_WORDS,
+        answers=AnnabelleError,
+    )
     async def backfill(arguments: JsonObject, context: CallContext) -> ToolResult:
-        try:
-            owned = resolve_memory_owner(context, cast("str | None", arguments.get("agent_id")), agents)
-            wanted = ExtractionRequest(
-                learn_id=f"learn:{context.call_id or new_id('call')}",
-                user_id=owned.user_id,
-                agent_id=owned.agent_id,
-                trace_id=context.trace_id or new_id("tr"),
-                limit=cast("int", arguments.get("batch_size", 10)),
-                tries=1,
-            )
-            await learn.begin(wanted)
-            learnt = await learn.result(wanted.learn_id, _TOOL_SECONDS - 10)
-        except AnnabelleError as error:
-            return ToolResult.failure(error.body(context.trace_id))
+        owned = resolve_memory_owner(context, cast("str | None", arguments.get("agent_id")), agents)
+        learnt = await learn.run_for_caller(
+            owned, context.call_id, cast("int", arguments.get("batch_size", 10)), _TOOL_SECONDS - 10
+        )
         # The result contains the facts, which may be somebody else's words.
         trust: Trust = "untrusted" if any(fact.trust == "untrusted" for fact in learnt.facts) else "trusted"
         structured: JsonObject = {**learnt.model_dump(mode="json"), "trust": trust}
         return ToolResult(text=describe_outcome(learnt), structured=structured, trust=trust)
 
-    annotations = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
-    return NativeTool(
-        "memory_backfill_extract_facts",
-        "Learn facts from stored conversations that nobody has looked through for facts yet.",
-        _SCHEMA,
-        backfill,
-        annotations,
-        group="Memory",
-        timeout_seconds=_TOOL_SECONDS,
-        scan=OWN_WORDS,
-    )
+    return backfill
 
 
 def describe_outcome(learnt: ExtractionOutcome) -> str:

@@ -18,10 +18,9 @@ from annabelle.hub.memory.memory_client import (
     MemoryClient,
     MemoryOwner,
     TidyOutcome,
-    TidyPlanAnswer,
     resolve_memory_owner,
 )
-from annabelle.toolbox.catalogue import OWN_WORDS, NativeTool
+from annabelle.toolbox.catalogue import OWN_WORDS, NativeTool, native_tool, number_parameter
 
 _log = logging.getLogger(__name__)
 MOST_FACTS: Final = 200
@@ -67,7 +66,7 @@ class FactTidier:
             else:
                 planners.add("rules")
                 refused = answer.refused
-                actions += _rule_actions(found, facts)
+                actions += _actions_within(found.actions, facts)
         return FactTidyPlan(found.facts, tuple(actions), _planner(planners), refused)
 
     async def apply(self, owned: MemoryOwner, actions: Sequence[TidyAction], planned_by: Planner) -> TidyOutcome:
@@ -98,10 +97,6 @@ def _actions_within(actions: Sequence[TidyAction], facts: Sequence[KnownFact]) -
     return [action for action in actions if set(action.fact_ids) <= known]
 
 
-def _rule_actions(found: TidyPlanAnswer, facts: Sequence[KnownFact]) -> list[TidyAction]:
-    return _actions_within(found.actions, facts)
-
-
 def _planner(planners: set[str]) -> Planner:
     if planners == {"model", "rules"}:
         return "model and rules"
@@ -109,47 +104,33 @@ def _planner(planners: set[str]) -> Planner:
 
 
 _SECONDS = 600.0
-_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {
-        "agent_id": {"type": "string", "maxLength": 100, "description": "Whose memory; by default your own"},
-        "category": {"enum": list(get_args(FactCategory)), "description": "Only facts of this category"},
-        "max_facts_per_category": {
-            "type": "integer",
-            "minimum": 2,
-            "maximum": 200,
-            "default": 100,
-            "description": "How many facts of each category to look at",
-        },
-        "preview": {"type": "boolean", "default": False, "description": "Only say what would be done"},
-    },
-    "additionalProperties": False,
-}
 
 
 def synthesize_tool(tidying: FactTidier, agents: AgentRegistry) -> NativeTool:
-    async def synthesize(arguments: JsonObject, context: CallContext) -> ToolResult:
-        try:
-            owned = resolve_memory_owner(context, cast("str | None", arguments.get("agent_id")), agents)
-            category = cast("FactCategory | None", arguments.get("category"))
-            plan = await tidying.plan(owned, category, cast("int", arguments.get("max_facts_per_category", 100)))
-            if arguments.get("preview") is True:
-                return _tidy_result(plan, None)
-            return _tidy_result(plan, await tidying.apply(owned, plan.actions, plan.planned_by))
-        except AnnabelleError as error:
-            return ToolResult.failure(error.body(context.trace_id))
-
-    annotations = ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=False)
-    return NativeTool(
+    @native_tool(
         "memory_synthesize_facts",
         "Tidy what is remembered: merge facts that say the same and drop what is outdated. It can be undone.",
-        _SCHEMA,
-        synthesize,
-        annotations,
+        {
+            "agent_id": {"type": "string", "maxLength": 100, "description": "Whose memory; by default your own"},
+            "category": {"enum": list(get_args(FactCategory)), "description": "Only facts of this category"},
+            "max_facts_per_category": number_parameter(2, 200, 100, "How many facts of each category to look at"),
+            "preview": {"type": "boolean", "default": False, "description": "Only say what would be done"},
+        },
+        annotations=ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=False),
         group="Memory",
         timeout_seconds=_SECONDS,
         scan=OWN_WORDS,
+        answers=AnnabelleError,
     )
+    async def synthesize(arguments: JsonObject, context: CallContext) -> ToolResult:
+        owned = resolve_memory_owner(context, cast("str | None", arguments.get("agent_id")), agents)
+        category = cast("FactCategory | None", arguments.get("category"))
+        plan = await tidying.plan(owned, category, cast("int", arguments.get("max_facts_per_category", 100)))
+        if arguments.get("preview") is True:
+            return _tidy_result(plan, None)
+        return _tidy_result(plan, await tidying.apply(owned, plan.actions, plan.planned_by))
+
+    return synthesize
 
 
 def _tidy_result(plan: FactTidyPlan, done: TidyOutcome | None) -> ToolResult:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
 
 from sqlalchemy import Connection
 
+from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import AgentPaused, AnnabelleError
 from annabelle.core.messages import StoredEvent, now
 from annabelle.core.settings import Settings
@@ -18,7 +18,6 @@ from annabelle.store.database import Database
 from annabelle.store.memory_queue import IdleThread
 
 _log = logging.getLogger(__name__)
-STOP_SECONDS: Final = 5.0
 Learn = Callable[[IdleThread], Awaitable[None]]
 
 
@@ -34,7 +33,7 @@ class IdleThreads:
     def __init__(self, database: Database, agents: AgentManager, seconds: float, learn: Learn) -> None:
         self._database, self._agents, self._seconds, self._learn = database, agents, seconds, learn
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
         self._closed = False
 
     async def start(self) -> None:
@@ -56,10 +55,7 @@ class IdleThreads:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
+        await self._tasks.stop()
 
     def _set_timer(self, thread_id: str, seconds: float) -> None:
         if self._closed:
@@ -71,9 +67,7 @@ class IdleThreads:
 
     def _due(self, thread_id: str) -> None:
         self._timers.pop(thread_id, None)
-        task = asyncio.create_task(self._learn_if_idle(thread_id))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._learn_if_idle(thread_id))
 
     async def _learn_if_idle(self, thread_id: str) -> None:
         """Start an extraction. If the thread is busy or its agent paused, wait for another idle period."""

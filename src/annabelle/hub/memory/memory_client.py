@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
 
@@ -35,17 +35,7 @@ class MemoryOwner:
     trace_id: str | None = None
 
     def context(self, provenance: Provenance | None = None) -> CallContext:
-        return CallContext(
-            caller="hub",
-            agent_id=self.agent_id,
-            user_id=self.user_id,
-            thread_id=self.thread_id,
-            message_id=self.message_id,
-            channel=self.channel,
-            chat_id=self.chat_id,
-            trace_id=self.trace_id,
-            provenance=provenance or Provenance(),
-        )
+        return CallContext(caller="hub", provenance=provenance or Provenance(), **asdict(self))
 
 
 @dataclass(frozen=True, slots=True)

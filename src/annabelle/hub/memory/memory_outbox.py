@@ -10,6 +10,8 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from annabelle.core.background import BackgroundTasks
+from annabelle.core.backoff import backoff_seconds
 from annabelle.core.errors import (
     AnnabelleError,
     NotFound,
@@ -39,7 +41,6 @@ BATCH: Final = 20
 FIRST_WAIT_SECONDS: Final = 0.5
 LONGEST_WAIT_SECONDS: Final = 60.0
 REFUSALS: Final = 3
-STOP_SECONDS: Final = 5.0
 _Turn = tuple[MemoryOwner, DeliveredTurn]
 # Storing a turn is idempotent, so an unknown outcome is retried too.
 _PASSING = (Unavailable, StorageTrouble, ToolTimeout, OutcomeUnknown, ScannerDown)
@@ -60,12 +61,12 @@ class MemoryOutbox:
         self._maintenance = quiet or MaintenanceGate()
         self._woken = asyncio.Event()
         self._idle = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = BackgroundTasks()
 
     def start(self) -> None:
         """Begin with the turns left by the last process."""
         self._woken.set()
-        self._task = asyncio.create_task(self._run())
+        self._tasks.start(self._run())
 
     def on_events(self, events: Sequence[StoredEvent]) -> None:
         """Wake up when a turn was delivered, or ended because its question was closed."""
@@ -78,9 +79,7 @@ class MemoryOutbox:
 
     async def stop(self) -> None:
         """Stop. The next start stores the rest."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task], timeout=STOP_SECONDS)
+        await self._tasks.stop()
 
     async def all_stored(self, timeout: float) -> bool:
         """Wait until every turn is stored. Returns False on timeout."""
@@ -90,25 +89,24 @@ class MemoryOutbox:
 
     async def _run(self) -> None:
         await self._ready()
-        wait = FIRST_WAIT_SECONDS
+        failed = 0
         while True:
-            if wait == FIRST_WAIT_SECONDS:
+            if not failed:
                 await self._woken.wait()
             self._woken.clear()
             try:
                 while await self._store_batch():
                     pass
-                wait = FIRST_WAIT_SECONDS
+                failed = 0
                 if not self._woken.is_set():
                     self._idle.set()
+                continue
             except _PASSING as trouble:
                 _log.warning("The memory does not take what was said yet: %s", trouble.message)
-                await asyncio.sleep(wait)
-                wait = min(LONGEST_WAIT_SECONDS, 2 * wait)
             except Exception:  # noqa: BLE001  the edge of a task: the table keeps the turns
                 _log.exception("What was said could not be handed to the memory")
-                await asyncio.sleep(wait)
-                wait = min(LONGEST_WAIT_SECONDS, 2 * wait)
+            failed += 1
+            await asyncio.sleep(backoff_seconds(failed, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS))
 
     async def _store_batch(self) -> bool:
         """Store waiting turns in order. Returns whether there may be more."""

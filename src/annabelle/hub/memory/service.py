@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
+from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.messages import OWNER
 from annabelle.hub.agents.manager import AgentManager
@@ -12,7 +13,6 @@ from annabelle.hub.agents.thinker_calls import ThinkerQuestions
 from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.conversations.turns import MaintenanceGate
 from annabelle.hub.memory.fact_extraction import (
-    FactExtractionDeps,
     FactExtractionWorkflow,
     backfill_tool,
     request_for_thread,
@@ -45,14 +45,12 @@ class HubMemory:
             storage.database, self.tools, ready, owner_name=settings.user_name, quiet=maintenance
         )
         self.extraction = FactExtractionWorkflow(
-            FactExtractionDeps(
-                durable=storage.durable,
-                memory=self.tools,
-                thinker=thinking,
-                traces=storage.traces,
-                settings=settings,
-                ready=ready,
-            )
+            durable=storage.durable,
+            memory=self.tools,
+            thinker=thinking,
+            traces=storage.traces,
+            settings=settings,
+            ready=ready,
         )
         self.tidier = FactTidier(self.tools, thinking)
         self._registry = agents.registry
@@ -63,7 +61,7 @@ class HubMemory:
             self._idle_threads = IdleThreads(storage.database, agents, seconds, self._on_idle)
             storage.events.subscribe(self._idle_threads.on_events)
         self._warm = settings.thinker_warm_spare and settings.thinker_enabled
-        self._opening: asyncio.Task[None] | None = None
+        self._opening = BackgroundTasks()
 
     def native_tools(self) -> list[NativeTool]:
         return [backfill_tool(self.extraction, self._registry), synthesize_tool(self.tidier, self._registry)]
@@ -73,7 +71,7 @@ class HubMemory:
         if self._idle_threads is not None:
             await self._idle_threads.start()
         if self._warm:
-            self._opening = asyncio.create_task(self._warm_up())
+            self._opening.start(self._warm_up())
 
     async def _warm_up(self) -> None:
         """Make the memory open its database now, so that the first message need not wait for it."""
@@ -82,8 +80,7 @@ class HubMemory:
             await self.tools.list_known_facts(MemoryOwner(OWNER, self._registry.config.default.agent_id), 1)
 
     async def stop(self) -> None:
-        if self._opening is not None:
-            self._opening.cancel()
+        self._opening.cancel()
         if self._idle_threads is not None:
             await self._idle_threads.stop()
         await self.outbox.stop()

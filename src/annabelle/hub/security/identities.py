@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-import os
 import re
 import secrets
 import stat
@@ -14,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from annabelle.core.errors import ConfigMistake, NotAllowed, OperatorMistake, Unauthorized
+from annabelle.core.background import BackgroundTasks
+from annabelle.core.config_file import ConfigFile
+from annabelle.core.errors import ConfigMistake, NotAllowed, OperatorMistake, Unauthorized, explain_os_error
 from annabelle.core.home import Home, write_atomically
 from annabelle.core.messages import OWNER
 from annabelle.core.settings import Settings
@@ -165,30 +166,18 @@ def _read_token_file(path: Path) -> str:
         return _create_token_file(path)
     if exposed:
         _log.warning("The token file was readable by others; its mode is 0600 again.")
-        _restrict_mode(path)
+        what = f"The token file {path} is readable by others and its mode can not be changed"
+        with explain_os_error(OperatorMistake, what, hint=f"Run chmod 600 {path} as its owner."):
+            path.chmod(0o600)
     return token
 
 
 def _create_token_file(path: Path) -> str:
     token = secrets.token_urlsafe(32)
-    try:
+    hint = "Free space or fix the permissions of the home."
+    with explain_os_error(OperatorMistake, f"The token file {path} can not be written", hint=hint):
         write_atomically(path, token + "\n", mode=0o600)
-    except OSError as error:
-        raise OperatorMistake(
-            f"The token file {path} can not be written: {error.strerror}.",
-            hint="Free space or fix the permissions of the home.",
-        ) from error
     return token
-
-
-def _restrict_mode(path: Path) -> None:
-    try:
-        os.chmod(path, 0o600)
-    except OSError as error:
-        raise OperatorMistake(
-            f"The token file {path} is readable by others and its mode can not be changed: {error.strerror}.",
-            hint=f"Run chmod 600 {path} as its owner.",
-        ) from error
 
 
 LOOK_SECONDS: Final = 1.0
@@ -200,18 +189,15 @@ _IN_TURNS: Final = frozenset(
     {"send_message", "send_telegram", "get_tool_catalog", "search_tools", "store_fact", "search_memories"}
 )
 
-Stamp = tuple[int, int, int]
-
 
 class HomeUsers:
     """Reads users.json at start and when it changes. An invalid edit keeps the last valid version."""
 
     def __init__(self, path: Path, notices: Notices) -> None:
-        self._path, self._notices = path, notices
+        self._file, self._notices = ConfigFile(path), notices
         self._subscribers: list[Callable[[UserList], None]] = []
         self._users = UserList()
-        self._stamp: Stamp | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._watching = BackgroundTasks()
         self._loaded = self.reload_if_changed()
 
     def subscribe(self, subscriber: Callable[[UserList], None]) -> None:
@@ -222,12 +208,10 @@ class HomeUsers:
 
     def reload_if_changed(self) -> bool:
         """Returns whether the file had changed."""
-        stamp = _stamp(self._path)
-        if stamp == self._stamp:
+        if not self._file.has_changed():
             return False
-        self._stamp = stamp
         try:
-            self._users = read_users(self._path)
+            self._users = read_users(self._file.path)
         except ConfigMistake as mistake:
             self._notices.add(TOPIC, f"{mistake.message} The last good one stays in force.", level="error")
             return False
@@ -237,13 +221,11 @@ class HomeUsers:
             subscriber(self._users)
         return True
 
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._watch())
+    async def start(self) -> None:
+        self._watching.start(self._watch())
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task], timeout=LOOK_SECONDS)
+        await self._watching.stop()
 
     def policy(self, user_id: str, tools: tuple[ToolSpec, ...], *, in_turn: bool) -> AgentPolicy:
         """What a user may call, as exact tool names. `in_turn`: what an agent may call for them."""
@@ -264,11 +246,3 @@ def _is_theirs(spec: ToolSpec, in_turn: bool) -> bool:
     if spec.server == MEMORY:
         return True
     return spec.server == NATIVE and (spec.name.startswith("memory_") or (in_turn and spec.name in _IN_TURNS))
-
-
-def _stamp(path: Path) -> Stamp | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -181,19 +181,8 @@ def validation_error(error: ValidationError | Sequence[object]) -> InvalidArgume
 
 _log = logging.getLogger(__name__)
 _OPEN_PATHS = frozenset({"/health"})
-_WANTED = frozenset(
-    {
-        b"host",
-        b"origin",
-        b"content-length",
-        b"authorization",
-        TOKEN_HEADER.lower().encode(),
-        CLIENT_HEADER.lower().encode(),
-        TRACE_HEADER.lower().encode(),
-    }
-)
-_TOKEN, _TRACE = TOKEN_HEADER.lower().encode(), TRACE_HEADER.lower().encode()
-_CLIENT = CLIENT_HEADER.lower().encode()
+_TOKEN, _TRACE, _CLIENT = (name.lower().encode() for name in (TOKEN_HEADER, TRACE_HEADER, CLIENT_HEADER))
+_WANTED = frozenset({b"host", b"origin", b"content-length", b"authorization", _TOKEN, _TRACE, _CLIENT})
 _CORS = {
     "Access-Control-Allow-Methods": "GET, POST, PUT, DELETE",
     "Access-Control-Allow-Headers": f"Authorization, Content-Type, Last-Event-ID, {TOKEN_HEADER}, {TRACE_HEADER}",

@@ -12,21 +12,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, ValidationError, model_validator
 
-from annabelle.core.errors import ConfigMistake, Conflict, InvalidArguments, NotFound, OperatorMistake, first_problem
+from annabelle.core.config_file import ConfigEntry, ConfigFile, parse_config
+from annabelle.core.errors import Conflict, InvalidArguments, NotFound, OperatorMistake, explain_os_error
 from annabelle.core.home import write_atomically
 from annabelle.core.messages import OWNER, now
 
 USER_ID = r"^[a-z0-9][a-z0-9_-]{0,39}$"
 
 
-class _UsersEntry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
-
-
-class HomeUser(_UsersEntry):
+class HomeUser(ConfigEntry):
     """One person. What is not said here is what everybody may: talk, and their own memory."""
 
     id: str = Field(pattern=USER_ID)
@@ -37,7 +33,7 @@ class HomeUser(_UsersEntry):
     )
 
 
-class UserList(_UsersEntry):
+class UserList(ConfigEntry):
     """The whole file."""
 
     users: tuple[HomeUser, ...] = ()
@@ -64,26 +60,8 @@ def hash_token(token: bytes) -> str:
 
 def read_users(path: Path) -> UserList:
     """The users in the file, none if it is missing. A ConfigMistake names the field."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return UserList()
-    except UnicodeDecodeError as error:
-        raise ConfigMistake(f"{path}: not UTF-8 text at byte {error.start}.", field=str(path)) from error
-    except OSError as error:
-        raise ConfigMistake(f"{path} can not be read: {error.strerror}.", field=str(path)) from error
-    try:
-        json.loads(text)
-        return UserList.model_validate_json(text)
-    except json.JSONDecodeError as error:
-        raise ConfigMistake(
-            f"{path}, line {error.lineno}, column {error.colno}: {error.msg}.", hint="Fix the JSON there."
-        ) from error
-    except RecursionError as error:
-        raise ConfigMistake(f"{path}: nested too deeply.") from error
-    except ValidationError as error:
-        field, reason = first_problem(error)
-        raise ConfigMistake(f"{path}: {field + ': ' if field else ''}{reason}.", field=field or None) from error
+    text = ConfigFile(path).read_text()
+    return UserList() if text is None else parse_config(UserList, text, str(path))
 
 
 def add_user(path: Path, user_id: str) -> str:
@@ -112,9 +90,6 @@ def remove_user(path: Path, user_id: str) -> None:
 
 def _write(path: Path, users: UserList) -> None:
     text = json.dumps(users.model_dump(mode="json", by_alias=True, exclude_defaults=True) or {"users": []}, indent=2)
-    try:
+    hint = "Free space or fix the permissions of the home."
+    with explain_os_error(OperatorMistake, f"{path} can not be written", hint=hint):
         write_atomically(path, text + "\n", mode=0o600)
-    except OSError as error:
-        raise OperatorMistake(
-            f"{path} can not be written: {error.strerror}.", hint="Free space or fix the permissions of the home."
-        ) from error

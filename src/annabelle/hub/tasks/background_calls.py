@@ -27,34 +27,29 @@ _MOST_STOPS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BackgroundCallDeps:
+class BackgroundCalls:
+    """Makes queued calls with all checks, under the policy in force at that time."""
+
     database: Database
     toolbox: Toolbox
     agents: AgentManager
     access: ToolAccess
     lifecycle: HubLifecycle
 
-
-class BackgroundCalls:
-    """Makes queued calls with all checks, under the policy in force at that time."""
-
-    def __init__(self, parts: BackgroundCallDeps) -> None:
-        self._deps = parts
-
     def policy(self, context: CallContext) -> AgentPolicy | None:
-        return self._deps.agents.registry.policy_of(context)
+        return self.agents.registry.policy_of(context)
 
     async def run(self, task: StoredTask) -> ToolResult:
         """Make the call. It has an id, so after a crash it is not repeated; its outcome may be unknown."""
         context = CallContext.model_validate(task.request["context"])
         queued_as = task.request.get("queued_as")
         context = context.model_copy(update={"queued_as": queued_as, "askable": queued_as is not None})
-        asked = await self._deps.database.read(lambda conn: approvals.list_root_approvals(conn, task.id))
-        await self._deps.lifecycle.wait_ready()
+        asked = await self.database.read(lambda conn: approvals.list_root_approvals(conn, task.id))
+        await self.lifecycle.wait_ready()
         for attempt in range(_MOST_STOPS):
             try:
                 if context.caller == "agent":
-                    self._deps.agents.check_paused(context.agent_id or "")
+                    self.agents.check_paused(context.agent_id or "")
                 made_as = context.model_copy(update={"call_id": make_task_call_id(task.id, attempt)})
                 return await self._call(task, made_as, asked[-1] if asked else None)
             except TurnCancelled:
@@ -67,18 +62,17 @@ class BackgroundCalls:
 
     async def _call(self, task: StoredTask, context: CallContext, answer: Approval | None) -> ToolResult:
         """`answer`: the person's answer to the task's question, whose edited arguments are used."""
-        parts = self._deps
         name, arguments = str(task.request["tool"]), cast("JsonObject", task.request["arguments"])
         if answer is not None and answer.state == "denied":
             said = f" {answer.note}" if answer.note else ""
             raise NotAllowed(f"The answer was no, so {name} was not called.{said}")
         if answer is not None and answer.edited is not None:
             arguments = answer.edited
-        parts.access.check_user(context, name)
-        if parts.toolbox.wants_provenance(name):
-            spec = next((one for one in parts.toolbox.tools().tools if one.name == name), None)
-            context = await label_provenance(parts.database, context, spec, arguments)
-        return await parts.toolbox.call(name, arguments, context, self.policy(context))
+        self.access.check_user(context, name)
+        if self.toolbox.wants_provenance(name):
+            spec = next((one for one in self.toolbox.tools().tools if one.name == name), None)
+            context = await label_provenance(self.database, context, spec, arguments)
+        return await self.toolbox.call(name, arguments, context, self.policy(context))
 
 
 QUEUE: Final = "queue_task"

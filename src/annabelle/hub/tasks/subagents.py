@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 from sqlalchemy import Connection
 
 from annabelle.core.contract import AgentProfile, TurnBrief, TurnLimits, TurnResult
 from annabelle.core.errors import AnnabelleError, ErrorBody, ToolTimeout, TurnCancelled
 from annabelle.core.messages import TurnEvent, now
+from annabelle.core.models import CamelModel
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.hub.agents.config import ProviderName
 from annabelle.hub.agents.launcher import ThinkerLauncher
@@ -57,10 +57,8 @@ _PERSONA: Final = (
 )
 
 
-class SubagentRequest(BaseModel):
+class SubagentRequest(CamelModel):
     """The arguments of `spawn_subagent`."""
-
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
 
     task: str
     allowed_tools: tuple[str, ...] | None = None
@@ -129,16 +127,6 @@ _log = logging.getLogger(__name__)
 _FOREVER = float("inf")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubagentDeps:
-    base: HubBase
-    database: Database
-    agents: AgentManager
-    launcher: ThinkerLauncher
-    turns: ActiveTurns
-    toolbox: Toolbox
-
-
 @dataclass(frozen=True, slots=True)
 class _SubagentRun:
     parent_id: str
@@ -147,40 +135,46 @@ class _SubagentRun:
     unwanted: asyncio.Event = field(default_factory=asyncio.Event)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Subagents:
-    def __init__(self, parts: SubagentDeps) -> None:
-        self._deps = parts
-        self._runs: dict[str, _SubagentRun] = {}
-        parts.turns.on_cancel(self._cancel)
+    base: HubBase
+    database: Database
+    agents: AgentManager
+    launcher: ThinkerLauncher
+    turns: ActiveTurns
+    toolbox: Toolbox
+    _runs: dict[str, _SubagentRun] = field(default_factory=dict[str, _SubagentRun], init=False)
+
+    def __post_init__(self) -> None:
+        self.turns.on_cancel(self._cancel)
 
     async def run(self, task: StoredTask) -> ToolResult:
         """Run one task. After a crash it continues in the same folder and turn."""
-        parts = self._deps
         ask = SubagentRequest.model_validate(task.request["ask"])
         context = CallContext.model_validate(task.request["context"])
         assert context.agent_id is not None
         assert context.message_id is not None
-        await parts.base.lifecycle.wait_ready()
+        await self.base.lifecycle.wait_ready()
         try:
-            parts.agents.check_paused(context.agent_id)
+            self.agents.check_paused(context.agent_id)
             profile = make_profile(
-                parts.agents.registry.agent(context.agent_id).as_profile(parts.base.settings), ask, task.id
+                self.agents.registry.agent(context.agent_id).as_profile(self.base.settings), ask, task.id
             )
         except AnnabelleError as error:
             return _failed_result(task, error.body(context.trace_id))
         errand = make_scope(ask, task.id, context.message_id)
-        policy = parts.agents.registry.policy(context.agent_id).narrow(errand.allowed, errand.denied)
+        policy = self.agents.registry.policy(context.agent_id).narrow(errand.allowed, errand.denied)
         runner = AgentRunner(
             RunnerPlan(profile, 0, _FOREVER),
-            parts.launcher.for_subagent(context.agent_id, errand),
-            AgentRestartBackoff(parts.base.settings.agent_restart_base_seconds),
+            self.launcher.for_subagent(context.agent_id, errand),
+            AgentRestartBackoff(self.base.settings.agent_restart_base_seconds),
         )
         run = self._runs[task.id] = _SubagentRun(context.agent_id, context.message_id, runner)
-        if parts.turns.cancelled(context.message_id):
+        if self.turns.cancelled(context.message_id):
             run.unwanted.set()
-        brief = make_brief(ask, task.id, context, profile.limits, parts.toolbox.tools(policy).version)
+        brief = make_brief(ask, task.id, context, profile.limits, self.toolbox.tools(policy).version)
         try:
-            with parts.turns.lend_to_subagent(task.id, context), runner.turn():
+            with self.turns.lend_to_subagent(task.id, context), runner.turn():
                 follower = TurnFollower(brief, runner, _DiscardEvents(), lambda: False)
                 result = await _follow_with_deadline(
                     follower, run.unwanted, (ask.deadline(task.created_at) - now()).total_seconds()
@@ -193,18 +187,18 @@ class Subagents:
         return await self._to_tool_result(task, result)
 
     def statuses(self) -> list[AgentStatus]:
-        config = self._deps.agents.registry.config
+        config = self.agents.registry.config
         return [self._status(run) for run in self._runs.values() if config.agent(run.parent_id) is not None]
 
     def tidy(self, unfinished: Iterable[StoredTask]) -> None:
         """Remove folders of subagents whose task is over, including those a killed hub left."""
         kept = {subagent_id(task.agent_id or "", task.id) for task in unfinished if task.kind == "subagent"}
-        for folder in self._deps.base.home.agents.glob(f"*{MARK}*"):
+        for folder in self.base.home.agents.glob(f"*{MARK}*"):
             if folder.name not in kept:
                 self.remove(folder.name)
 
     def remove(self, agent_id: str) -> None:
-        home = self._deps.base.home
+        home = self.base.home
         with contextlib.suppress(OSError):
             shutil.rmtree(home.agent(agent_id), ignore_errors=True)
             for file in home.logs.glob(f"thinker-{agent_id}.log*"):
@@ -224,7 +218,7 @@ class Subagents:
         def load_untrusted(conn: Connection) -> list[str]:
             return tool_calls.list_untrusted_tools(conn, message_id)
 
-        origins = await self._deps.database.read(load_untrusted)
+        origins = await self.database.read(load_untrusted)
         structured: JsonObject = {
             "taskId": task.id,
             "toolsUsed": list(result.tools_used),
@@ -240,7 +234,7 @@ class Subagents:
         return ToolResult(text=text, structured=structured, trust=trust_after(origins))
 
     def _status(self, run: _SubagentRun) -> AgentStatus:
-        parent, runner = self._deps.agents.status(run.parent_id), run.runner
+        parent, runner = self.agents.status(run.parent_id), run.runner
         return parent.model_copy(
             update={
                 "agent_id": runner.agent_id,

@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final, cast
 
 from sqlalchemy import Connection
@@ -34,13 +33,6 @@ _DISK_SECONDS: Final = 1.0
 TaskWork = Callable[[StoredTask], Awaitable[ToolResult]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskDeps:
-    storage: HubStorage
-    agents: AgentManager
-    lifecycle: HubLifecycle
-
-
 class TaskInterrupted(Exception):
     """The hub stops while a call waits. Not an `AnnabelleError`: those are stored as the call's result."""
 
@@ -54,17 +46,25 @@ def make_task_id(context: CallContext) -> str:
 
 
 class TaskRunner:
-    def __init__(self, parts: TaskDeps, subagents: Subagents, call_tool: TaskWork) -> None:
-        self._deps, self.subagents = parts, subagents
+    def __init__(
+        self,
+        *,
+        storage: HubStorage,
+        agents: AgentManager,
+        lifecycle: HubLifecycle,
+        subagents: Subagents,
+        call_tool: TaskWork,
+    ) -> None:
+        self._storage, self._agents, self._lifecycle, self.subagents = storage, agents, lifecycle, subagents
         self._work: dict[TaskKind, TaskWork] = {"subagent": subagents.run, "tool_call": call_tool}
         self._stopped = asyncio.Event()
         self._taking_on = asyncio.Lock()
-        parts.storage.durable.workflow(RUN_TASK)(self._run)
+        storage.durable.workflow(RUN_TASK)(self._run)
 
     async def begin(self, new: NewTask, at_once: int | None = None) -> StoredTask:
         """Create and start a task. It is on disk when this returns; the same id finds the same task."""
         async with self._taking_on:  # or two calls would both pass the limit
-            task = await self._deps.storage.database.write(lambda conn: tasks.create_task(conn, new, at_once))
+            task = await self._storage.database.write(lambda conn: tasks.create_task(conn, new, at_once))
         if task.open:
             await self._start(task)
         return task
@@ -72,17 +72,17 @@ class TaskRunner:
     async def result(self, task: StoredTask, timeout: float) -> ToolResult:
         """Waits for the result. Raises Unavailable on timeout, TaskInterrupted if the hub stops."""
         try:
-            await self._deps.storage.durable.result(task.id, timeout)
+            await self._storage.durable.result(task.id, timeout)
         except Unavailable as error:
-            if not self._deps.lifecycle.stopping:
+            if not self._lifecycle.stopping:
                 raise
             await self._stopped.wait()  # the waiting agent is stopped first, so it sees no failure
             raise TaskInterrupted from error
-        ended = await self._deps.storage.database.read(lambda conn: tasks.load_task(conn, task.id))
+        ended = await self._storage.database.read(lambda conn: tasks.load_task(conn, task.id))
         return ToolResult.model_validate(ended.result)
 
     async def status(self, task_id: str, user_id: str) -> StoredTask:
-        return await self._deps.storage.database.read(lambda conn: tasks.get_task(conn, task_id, user_id))
+        return await self._storage.database.read(lambda conn: tasks.get_task(conn, task_id, user_id))
 
     async def stop(self) -> None:
         """Release the waiters. Call it after the agents are stopped."""
@@ -90,20 +90,20 @@ class TaskRunner:
 
     async def tidy(self) -> None:
         """Remove what subagents of an earlier process left. Call it before anything runs."""
-        unfinished = await self._deps.storage.database.read(tasks.list_unfinished_tasks)
+        unfinished = await self._storage.database.read(tasks.list_unfinished_tasks)
         await asyncio.to_thread(self.subagents.tidy, unfinished)
 
     async def continue_task(self, task_id: str) -> None:
-        task = await self._deps.storage.database.read(lambda conn: tasks.load_task(conn, task_id))
+        task = await self._storage.database.read(lambda conn: tasks.load_task(conn, task_id))
         if task.open:
             await self._start(task)
 
     async def resume(self) -> None:
         """After a start, begin tasks that were not begun, and end those that cannot continue."""
-        for task in await self._deps.storage.database.read(tasks.list_unfinished_tasks):
+        for task in await self._storage.database.read(tasks.list_unfinished_tasks):
             if await self.is_waiting(task):
                 continue
-            state = await self._deps.storage.durable.status(await self._flow_id(task))
+            state = await self._storage.durable.status(await self._flow_id(task))
             if state is None:
                 await self._start(task)
             elif state != "running":
@@ -112,7 +112,7 @@ class TaskRunner:
 
     async def _start(self, task: StoredTask) -> None:
         trace_id = cast("JsonObject", task.request["context"]).get("trace_id")
-        await self._deps.storage.durable.start(
+        await self._storage.durable.start(
             RUN_TASK, await self._flow_id(task), {"task_id": task.id, "trace_id": trace_id}
         )
 
@@ -125,26 +125,26 @@ class TaskRunner:
         return f"{task.id}:{answered}" if answered else task.id
 
     async def _load_approvals(self, task: StoredTask) -> list[Approval]:
-        return await self._deps.storage.database.read(lambda conn: approvals.list_root_approvals(conn, task.id))
+        return await self._storage.database.read(lambda conn: approvals.list_root_approvals(conn, task.id))
 
     async def _run(self, argument: JsonObject) -> JsonObject:
-        parts, task_id = self._deps, str(argument["task_id"])
+        storage, task_id = self._storage, str(argument["task_id"])
         with use_trace(cast("str | None", argument["trace_id"])):
-            task = await parts.storage.database.read(lambda conn: tasks.load_task(conn, task_id))
+            task = await storage.database.read(lambda conn: tasks.load_task(conn, task_id))
             await self._while_paused(task)
-            await parts.storage.database.write(lambda conn: tasks.begin_task(conn, task_id))
-            parts.storage.traces.write("task.started", {"task_id": task_id, "kind": task.kind})
+            await storage.database.write(lambda conn: tasks.begin_task(conn, task_id))
+            storage.traces.write("task.started", {"task_id": task_id, "kind": task.kind})
 
             async def run_kind() -> JsonObject:
                 return (await self._work[task.kind](task)).model_dump(mode="json")
 
-            result = ToolResult.model_validate(await parts.storage.durable.step("work", run_kind))
+            result = ToolResult.model_validate(await storage.durable.step("work", run_kind))
             if result.approval_id is not None:
                 await self._show_question(task)
-                parts.storage.traces.write("task.waits", {"task_id": task_id, "kind": task.kind})
+                storage.traces.write("task.waits", {"task_id": task_id, "kind": task.kind})
                 return {"state": "waiting"}
             state = await self._end_until_stored(task, result)
-            parts.storage.traces.write("task.finished", {"task_id": task_id, "kind": task.kind, "state": state})
+            storage.traces.write("task.finished", {"task_id": task_id, "kind": task.kind, "state": state})
             if task.kind == "subagent":
                 await asyncio.to_thread(self.subagents.remove, subagent_id(task.agent_id or "", task.id))
             return {"state": state}
@@ -153,7 +153,7 @@ class TaskRunner:
         """Wait while the agent is paused. Subagents do not wait, because a turn waits for them."""
         while task.kind == "tool_call" and task.agent_id is not None:
             try:
-                self._deps.agents.check_paused(task.agent_id)
+                self._agents.check_paused(task.agent_id)
             except AgentStopped:
                 return  # the call then fails: stopped work must not start on its own much later
             except AgentPaused:
@@ -174,11 +174,11 @@ class TaskRunner:
                 ]
             return WriteResult(None, task.user_id, told)
 
-        await self._deps.storage.events.transact(write)
+        await self._storage.events.transact(write)
 
     def _stopped_agent(self, task: StoredTask) -> bool:
         try:
-            self._deps.agents.check_paused(task.agent_id or "")
+            self._agents.check_paused(task.agent_id or "")
         except AgentStopped:
             return True
         except AgentPaused:
@@ -206,7 +206,7 @@ class TaskRunner:
                 return WriteResult(None, task.user_id)
             return WriteResult(None, task.user_id, tell_end(conn, tasks.load_task(conn, task.id)))
 
-        await self._deps.storage.events.transact(write)
+        await self._storage.events.transact(write)
         return state
 
 

@@ -9,50 +9,20 @@ from sqlalchemy import Connection
 from annabelle.core.errors import AnnabelleError, NotFound, RetryByModel
 from annabelle.core.ids import new_id
 from annabelle.core.messages import InboundMessage, TurnEvent
-from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
+from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.hub.context import HubStatus
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
 from annabelle.hub.trust.rules import RuleOrigin, StandingRules, describe_rule
 from annabelle.store import messages, threads
 from annabelle.store.messages import StoredMessage
 from annabelle.store.threads import Thread
-from annabelle.toolbox.catalogue import OWN_WORDS, NativeTool
+from annabelle.toolbox.catalogue import OWN_WORDS, READS, WRITES_ONCE, NativeTool, native_tool, text_parameter
 
-_SEND_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {
-        "message": {"type": "string", "minLength": 1, "maxLength": 100_000, "description": "What to say"},
-        "chat_id": {"type": ["string", "integer"], "description": "Another chat of the user; by default this one"},
-        "channel": {"type": "string", "description": "The channel of that chat; by default this one's"},
-        "reply_to": {"type": ["string", "integer"], "description": "The id of a message of that chat it answers"},
-    },
-    "required": ["message"],
-    "additionalProperties": False,
-}
 _CHATS_SHOWN = 20
 
 
 def send_message_tools(log: EventLog) -> list[NativeTool]:
-    sender = _MessageSender(log)
-    # The call id is stored with the message, so a repeated call sends nothing.
-    annotations = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=True)
-
-    def tool(name: str, description: str) -> NativeTool:
-        return NativeTool(
-            name, description, _SEND_SCHEMA, sender.send, annotations, group="Communication", scan=OWN_WORDS
-        )
-
-    return [
-        tool("send_message", "Say something to the user now, in this chat or another of their chats."),
-        tool("send_telegram", "The same as send_message."),
-    ]
-
-
-class _MessageSender:
-    def __init__(self, log: EventLog) -> None:
-        self._log = log
-
-    async def send(self, arguments: JsonObject, context: CallContext) -> ToolResult:
+    async def send(arguments: JsonObject, context: CallContext) -> ToolResult:
         text, call_id = str(arguments["message"]), context.call_id or new_id("call")
 
         def write(conn: Connection) -> WriteResult[StoredMessage]:
@@ -76,12 +46,37 @@ class _MessageSender:
             )
             return WriteResult(said, thread.user_id, threads.append_events(conn, thread.id, [event]))
 
-        try:
-            said = await self._log.transact(write)
-        except RetryByModel as retry:
-            return ToolResult.failure(retry.body(context.trace_id))
+        said = await log.transact(write)
         sent: JsonObject = {"sent": True, "message_id": said.id, "channel": said.channel, "chat_id": said.chat_id}
         return ToolResult(text=f"The message was sent to {said.channel} {said.chat_id}.", structured=sent)
+
+    def tool(name: str, description: str) -> NativeTool:
+        return native_tool(
+            name,
+            description,
+            {
+                "message": text_parameter(100_000, "What to say"),
+                "chat_id": {
+                    "type": ["string", "integer"],
+                    "description": "Another chat of the user; by default this one",
+                },
+                "channel": {"type": "string", "description": "The channel of that chat; by default this one's"},
+                "reply_to": {
+                    "type": ["string", "integer"],
+                    "description": "The id of a message of that chat it answers",
+                },
+            },
+            required=("message",),
+            # The call id is stored with the message, so a repeated call sends nothing.
+            annotations=WRITES_ONCE.model_copy(update={"open_world": True}),
+            group="Communication",
+            scan=OWN_WORDS,
+        )(send)
+
+    return [
+        tool("send_message", "Say something to the user now, in this chat or another of their chats."),
+        tool("send_telegram", "The same as send_message."),
+    ]
 
 
 def _resolve_thread(conn: Connection, arguments: JsonObject, context: CallContext) -> Thread:
@@ -123,31 +118,22 @@ def _resolve_answered(conn: Connection, arguments: JsonObject, thread: Thread) -
     return {"reply_to": found.id}
 
 
-_RULE_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {
-        "rule": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 300,
-            "description": 'As "always ask before deleting mail" or "never send anything to Bob"',
-        }
-    },
-    "required": ["rule"],
-    "additionalProperties": False,
-}
-
-
 def propose_rule_tool(rules: StandingRules) -> NativeTool:
-    async def propose(arguments: JsonObject, context: CallContext) -> ToolResult:
+    @native_tool(
+        "propose_rule",
+        "Propose a standing rule the user has stated: what to ask about first, or never to do. "
+        "The user confirms it; you can not.",
+        {"rule": text_parameter(300, 'As "always ask before deleting mail" or "never send anything to Bob"')},
+        required=("rule",),
+        annotations=WRITES_ONCE,
+        scan=OWN_WORDS,
+        answers=AnnabelleError,
+    )
+    async def propose_rule(arguments: JsonObject, context: CallContext) -> ToolResult:
         if context.thread_id is None or context.message_id is None:
-            error = RetryByModel("A rule can be proposed in a conversation only.")
-            return ToolResult.failure(error.body(context.trace_id))
+            raise RetryByModel("A rule can be proposed in a conversation only.")
         place = RuleOrigin(context.user_id, context.thread_id, context.message_id)
-        try:
-            rule = await rules.propose(str(arguments["rule"]), place)
-        except AnnabelleError as error:
-            return ToolResult.failure(error.body(context.trace_id))
+        rule = await rules.propose(str(arguments["rule"]), place)
         structured: JsonObject = {"rule_id": rule.id, "state": rule.state}
         if rule.state != "proposed":
             return ToolResult(text=f"This rule holds already. {describe_rule(rule)}", structured=structured)
@@ -156,18 +142,11 @@ def propose_rule_tool(rules: StandingRules) -> NativeTool:
         )
         return ToolResult(text=text, structured=structured)
 
-    annotations = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
-    description = (
-        "Propose a standing rule the user has stated: what to ask about first, or never to do. "
-        "The user confirms it; you can not."
-    )
-    return NativeTool("propose_rule", description, _RULE_SCHEMA, propose, annotations, scan=OWN_WORDS)
-
-
-_STATUS_SCHEMA: JsonObject = {"type": "object", "properties": {}, "additionalProperties": False}
+    return propose_rule
 
 
 def get_status_tool(status: Callable[[], HubStatus]) -> NativeTool:
+    @native_tool("get_status", "How Annabelle is doing: version, servers, agents, troubles.", {}, annotations=READS)
     async def get_status(_arguments: JsonObject, _context: CallContext) -> ToolResult:
         now = status()
         down = [server.name for server in now.servers if not server.available]
@@ -181,11 +160,4 @@ def get_status_tool(status: Callable[[], HubStatus]) -> NativeTool:
         structured: JsonObject = now.model_dump(mode="json", by_alias=True, exclude={"address"})
         return ToolResult(text="\n".join(lines), structured=structured)
 
-    annotations = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
-    return NativeTool(
-        "get_status",
-        "How Annabelle is doing: version, servers, agents, troubles.",
-        _STATUS_SCHEMA,
-        get_status,
-        annotations,
-    )
+    return get_status

@@ -11,12 +11,12 @@ from email.utils import getaddresses
 from functools import partial
 from typing import cast
 
-from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
+from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trust import Trust
 from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.tools.memory import PlainMemory
-from annabelle.toolbox.catalogue import NativeTool
+from annabelle.toolbox.catalogue import READS, NativeTool, native_tool, number_parameter, text_parameter
 from annabelle.toolbox.facade import Toolbox
 
 _MIN_DIGITS = 7
@@ -135,20 +135,6 @@ def digits_of(text: str) -> str:
 
 
 _SECONDS_PER_SOURCE = 15.0
-_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {
-        "query": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 100,
-            "description": "A name, company, e-mail address, phone number or username, or a part of it",
-        },
-        "limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 10, "description": "How many at most"},
-    },
-    "required": ["query"],
-    "additionalProperties": False,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +176,19 @@ def find_contact_tool(plain: PlainMemory, toolbox: Toolbox, agents: AgentRegistr
             return _ContactAnswer(question, [], trouble=result.text[:300])
         return _ContactAnswer(question, list(question.read(result.structured or {})), result.trust)
 
+    @native_tool(
+        "find_contact",
+        "Find a person in everything that is connected: contacts, Telegram and mail. Tells addresses, phone numbers, "
+        "usernames, and where each is known from.",
+        {
+            "query": text_parameter(100, "A name, company, e-mail address, phone number or username, or a part of it"),
+            "limit": number_parameter(1, 50, 10, "How many at most"),
+        },
+        required=("query",),
+        annotations=READS.model_copy(update={"open_world": True}),
+        group="Contacts",
+        timeout_seconds=2 * _SECONDS_PER_SOURCE,
+    )
     async def find(arguments: JsonObject, context: CallContext) -> ToolResult:
         query, limit = str(arguments["query"]), cast("int", arguments.get("limit", 10))
         open_to_them = usable(context)
@@ -201,17 +200,7 @@ def find_contact_tool(plain: PlainMemory, toolbox: Toolbox, agents: AgentRegistr
         trust: Trust = "trusted" if all(one.trust == "trusted" for one in heard) else "untrusted"
         return _result(found, limit, heard, trust)
 
-    annotations = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=True)
-    return NativeTool(
-        "find_contact",
-        "Find a person in everything that is connected: contacts, Telegram and mail. Tells addresses, phone numbers, "
-        "usernames, and where each is known from.",
-        _SCHEMA,
-        find,
-        annotations,
-        group="Contacts",
-        timeout_seconds=2 * _SECONDS_PER_SOURCE,
-    )
+    return find
 
 
 def _queries(query: str) -> list[_ContactQuery]:

@@ -7,12 +7,20 @@ from collections.abc import Sequence
 from typing import get_args
 
 from annabelle.core.errors import AnnabelleError
-from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
+from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trust import FactCategory
 from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.trust.call_records import label_provenance
 from annabelle.store.database import Database
-from annabelle.toolbox.catalogue import OWN_WORDS, NativeTool
+from annabelle.toolbox.catalogue import (
+    OWN_WORDS,
+    READS,
+    WRITES_ONCE,
+    NativeTool,
+    native_tool,
+    number_parameter,
+    text_parameter,
+)
 from annabelle.toolbox.facade import Toolbox
 
 _SERVER = "memory"
@@ -54,55 +62,39 @@ def register_with_memory(toolbox: Toolbox, plain: Sequence[NativeTool]) -> None:
     toolbox.on_change(register_soon)
 
 
-_STORE_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {
-        "fact": {"type": "string", "minLength": 1, "maxLength": 4000, "description": "One fact, as a sentence"},
-        "category": {"type": "string", "enum": list(get_args(FactCategory))},
-    },
-    "required": ["fact", "category"],
-    "additionalProperties": False,
-}
-
-
 def store_fact_tool(memory: PlainMemory) -> NativeTool:
-    async def store(arguments: JsonObject, context: CallContext) -> ToolResult:
-        return await memory.call("memory_store_fact", arguments, context)
-
-    annotations = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
-    return NativeTool(
+    @native_tool(
         "store_fact",
         "Remember a fact about the user for later.",
-        _STORE_SCHEMA,
-        store,
-        annotations,
+        {
+            "fact": text_parameter(4000, "One fact, as a sentence"),
+            "category": {"type": "string", "enum": list(get_args(FactCategory))},
+        },
+        required=("fact", "category"),
+        annotations=WRITES_ONCE,
         group="Memory",
         scan=OWN_WORDS,
     )
+    async def store_fact(arguments: JsonObject, context: CallContext) -> ToolResult:
+        return await memory.call("memory_store_fact", arguments, context)
 
-
-_SEARCH_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {
-        "query": {"type": "string", "minLength": 1, "maxLength": 2000},
-        "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5},
-    },
-    "required": ["query"],
-    "additionalProperties": False,
-}
+    return store_fact
 
 
 def search_memories_tool(memory: PlainMemory) -> NativeTool:
-    async def search(arguments: JsonObject, context: CallContext) -> ToolResult:
-        return await memory.call("memory_retrieve_memories", {"limit": 5, **arguments}, context)
-
-    annotations = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
-    return NativeTool(
+    @native_tool(
         "search_memories",
         "Search what you remember: facts and earlier conversations.",
-        _SEARCH_SCHEMA,
-        search,
-        annotations,
+        {
+            "query": text_parameter(2000),
+            "limit": number_parameter(1, 20, 5),
+        },
+        required=("query",),
+        annotations=READS,
         group="Memory",
         scan=OWN_WORDS,
     )
+    async def search_memories(arguments: JsonObject, context: CallContext) -> ToolResult:
+        return await memory.call("memory_retrieve_memories", {"limit": 5, **arguments}, context)
+
+    return search_memories

@@ -3,70 +3,60 @@
 from __future__ import annotations
 
 from annabelle.core.errors import AnnabelleError, NotAllowed, RetryByModel
-from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
+from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trust import Trust
 from annabelle.hub.tasks.background_calls import QUEUE, BackgroundCalls, parse_queued_call
 from annabelle.hub.tasks.subagents import AT_ONCE, TOKEN_BUDGET, SubagentRequest
 from annabelle.hub.tasks.task_runner import TaskRunner, make_task_id
 from annabelle.store.tasks import NewTask
-from annabelle.toolbox.catalogue import OWN_WORDS, NativeTool
+from annabelle.toolbox.catalogue import (
+    OWN_WORDS,
+    READS,
+    WRITES_ONCE,
+    NativeTool,
+    native_tool,
+    number_parameter,
+    text_parameter,
+)
 from annabelle.toolbox.facade import Toolbox
 
 _LONGEST_MINUTES = 30
 # Extra time for a start, a stop or a full disk.
 _SLACK_SECONDS = 60.0
 _NAME_CHARS = 80
-_GLOBS: JsonObject = {"type": "array", "maxItems": 50, "items": {"type": "string", "minLength": 1, "maxLength": 200}}
-_SPAWN_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {
-        "task": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 50_000,
-            "description": "All it needs to know: it does not see this conversation",
-        },
-        "allowedTools": {
-            **_GLOBS,
-            "description": "Only these of your tools, as in searcher_*; by default all of yours",
-        },
-        "deniedTools": {**_GLOBS, "description": "None of these"},
-        "timeoutMinutes": {"type": "number", "minimum": 1, "maximum": _LONGEST_MINUTES, "default": 5},
-        "model": {"type": "string", "maxLength": 200, "description": "Another model than yours"},
-        "tokenBudget": {
-            "type": "integer",
-            "minimum": 1000,
-            "maximum": 1_000_000,
-            "default": TOKEN_BUDGET,
-            "description": "Tokens it may use in all",
-        },
-    },
-    "required": ["task"],
-    "additionalProperties": False,
-}
+_GLOBS: JsonObject = {"type": "array", "maxItems": 50, "items": text_parameter(200)}
+# Calls that these tools lead to are each checked by policy.
+_DELEGATES = WRITES_ONCE.model_copy(update={"open_world": True})
 
 
 def spawn_subagent_tool(tasks: TaskRunner) -> NativeTool:
     """The same call id finds the same subagent, or its result."""
 
-    async def spawn(arguments: JsonObject, context: CallContext) -> ToolResult:
-        ask = SubagentRequest.model_validate(arguments)
-        try:
-            task = await tasks.begin(_subagent_task(ask, context), AT_ONCE)
-            return await tasks.result(task, ask.seconds + _SLACK_SECONDS)
-        except AnnabelleError as error:
-            return ToolResult.failure(error.body(context.trace_id))
-
-    # Its own calls are each checked by policy.
-    annotations = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=True)
-    return NativeTool(
+    @native_tool(
         "spawn_subagent",
         "Give a task to a temporary helper that works on its own and reports back. Waits for the result.",
-        _SPAWN_SCHEMA,
-        spawn,
-        annotations,
+        {
+            "task": text_parameter(50_000, "All it needs to know: it does not see this conversation"),
+            "allowedTools": {
+                **_GLOBS,
+                "description": "Only these of your tools, as in searcher_*; by default all of yours",
+            },
+            "deniedTools": {**_GLOBS, "description": "None of these"},
+            "timeoutMinutes": {"type": "number", "minimum": 1, "maximum": _LONGEST_MINUTES, "default": 5},
+            "model": {"type": "string", "maxLength": 200, "description": "Another model than yours"},
+            "tokenBudget": number_parameter(1000, 1_000_000, TOKEN_BUDGET, "Tokens it may use in all"),
+        },
+        required=("task",),
+        annotations=_DELEGATES,
         timeout_seconds=_LONGEST_MINUTES * 60 + 2 * _SLACK_SECONDS,
+        answers=AnnabelleError,
     )
+    async def spawn_subagent(arguments: JsonObject, context: CallContext) -> ToolResult:
+        ask = SubagentRequest.model_validate(arguments)
+        task = await tasks.begin(_subagent_task(ask, context), AT_ONCE)
+        return await tasks.result(task, ask.seconds + _SLACK_SECONDS)
+
+    return spawn_subagent
 
 
 def _subagent_task(ask: SubagentRequest, context: CallContext) -> NewTask:
@@ -88,52 +78,42 @@ def _subagent_task(ask: SubagentRequest, context: CallContext) -> NewTask:
     )
 
 
-_QUEUE_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "minLength": 1, "maxLength": 200, "description": "What the user will know it by"},
-        "action": {
-            "type": "object",
-            "properties": {
-                "type": {"type": "string", "description": "tool_call, or workflow for the same"},
-                "toolName": {"type": "string", "minLength": 1, "maxLength": 200},
-                "parameters": {"type": "object", "description": "The tool's arguments"},
-            },
-            "required": ["type"],
-        },
-    },
-    "required": ["name", "action"],
-    "additionalProperties": False,
-}
-
-
 def queue_task_tool(tasks: TaskRunner, calls: BackgroundCalls, toolbox: Toolbox) -> NativeTool:
     """The same call id finds the same task."""
 
-    async def queue(arguments: JsonObject, context: CallContext) -> ToolResult:
-        try:
-            new = _queued_task(arguments, context)
-            policy = calls.policy(context)
-            tool = str(new.request["tool"])
-            if all(spec.name != tool for spec in toolbox.tools(policy).tools):
-                raise RetryByModel(f"There is no tool {tool} that could be queued.", hint="Use one of your own tools.")
-            task = await tasks.begin(new)
-        except AnnabelleError as error:
-            return ToolResult.failure(error.body(context.trace_id))
+    @native_tool(
+        QUEUE,
+        "Make one tool call in the background and go on at once; the user is told when it is over.",
+        {
+            "name": text_parameter(200, "What the user will know it by"),
+            "action": {
+                "type": "object",
+                "properties": {
+                    "type": {"type": "string", "description": "tool_call, or workflow for the same"},
+                    "toolName": text_parameter(200),
+                    "parameters": {"type": "object", "description": "The tool's arguments"},
+                },
+                "required": ["type"],
+            },
+        },
+        required=("name", "action"),
+        annotations=_DELEGATES,
+        scan=OWN_WORDS,
+        answers=AnnabelleError,
+    )
+    async def queue_task(arguments: JsonObject, context: CallContext) -> ToolResult:
+        new = _queued_task(arguments, context)
+        policy = calls.policy(context)
+        tool = str(new.request["tool"])
+        if all(spec.name != tool for spec in toolbox.tools(policy).tools):
+            raise RetryByModel(f"There is no tool {tool} that could be queued.", hint="Use one of your own tools.")
+        task = await tasks.begin(new)
         text = (
             f"The task {task.id} is {task.state}. Its result is told in this chat; get_job_status tells how it stands."
         )
         return ToolResult(text=text, structured={"taskId": task.id, "state": task.state})
 
-    annotations = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=True)
-    return NativeTool(
-        QUEUE,
-        "Make one tool call in the background and go on at once; the user is told when it is over.",
-        _QUEUE_SCHEMA,
-        queue,
-        annotations,
-        scan=OWN_WORDS,
-    )
+    return queue_task
 
 
 def _queued_task(arguments: JsonObject, context: CallContext) -> NewTask:
@@ -155,25 +135,20 @@ def _queued_task(arguments: JsonObject, context: CallContext) -> NewTask:
     )
 
 
-_JOB_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {
-        "taskId": {"type": "string", "minLength": 1, "maxLength": 60, "description": "As queue_task gave it"}
-    },
-    "required": ["taskId"],
-    "additionalProperties": False,
-}
-
-
 def get_job_status_tool(tasks: TaskRunner) -> NativeTool:
     """Users see only their own tasks."""
 
+    @native_tool(
+        "get_job_status",
+        "How a queued task stands, and its result.",
+        {"taskId": text_parameter(60, "As queue_task gave it")},
+        required=("taskId",),
+        annotations=READS,
+        answers=AnnabelleError,
+    )
     async def get_job_status(arguments: JsonObject, context: CallContext) -> ToolResult:
-        try:
-            task = await tasks.status(str(arguments["taskId"]), context.user_id)
-            waits = " It waits for the user's yes." if task.open and await tasks.is_waiting(task) else ""
-        except AnnabelleError as error:
-            return ToolResult.failure(error.body(context.trace_id))
+        task = await tasks.status(str(arguments["taskId"]), context.user_id)
+        waits = " It waits for the user's yes." if task.open and await tasks.is_waiting(task) else ""
         structured: JsonObject = {"taskId": task.id, "name": task.name, "state": task.state}
         result = None if task.result is None else ToolResult.model_validate(task.result)
         trust: Trust = "trusted" if result is None else result.trust
@@ -182,7 +157,4 @@ def get_job_status_tool(tasks: TaskRunner) -> NativeTool:
         text = f"The task “{task.name}” is {task.state}.{waits}" + ("" if result is None else f" {result.text}")
         return ToolResult(text=text, structured=structured, trust=trust)
 
-    annotations = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
-    return NativeTool(
-        "get_job_status", "How a queued task stands, and its result.", _JOB_SCHEMA, get_job_status, annotations
-    )
+    return get_job_status

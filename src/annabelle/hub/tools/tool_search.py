@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final, cast
 from annabelle.core.errors import RetryByModel
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings
-from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
+from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.embeddings import EmbeddingConfig, make_embedder
 from annabelle.embeddings.metering import EmbeddingMeter
 from annabelle.hub.agents.registry import AgentRegistry
-from annabelle.toolbox.catalogue import OWN_WORDS, NativeTool
+from annabelle.toolbox.catalogue import OWN_WORDS, READS, NativeTool, native_tool, number_parameter, text_parameter
 from annabelle.toolbox.facade import Toolbox
 
 if TYPE_CHECKING:
@@ -28,15 +28,6 @@ def first_line(description: str) -> str:
 
 
 SEARCH_TOOLS = "search_tools"
-_SEARCH_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {
-        "query": {"type": "string", "minLength": 1, "maxLength": 2000, "description": "What the tool should do"},
-        "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 8},
-    },
-    "required": ["query"],
-    "additionalProperties": False,
-}
 
 
 class ToolSearch:
@@ -50,15 +41,17 @@ class ToolSearch:
         self._ranker: ToolRanker | None = None
 
     def tool(self) -> NativeTool:
-        annotations = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
-        return NativeTool(
+        return native_tool(
             SEARCH_TOOLS,
             "Find tools by what they do, when none of those you have fits. What is found can be called next.",
-            _SEARCH_SCHEMA,
-            self.search,
-            annotations,
+            {
+                "query": text_parameter(2000, "What the tool should do"),
+                "limit": number_parameter(1, 20, 8),
+            },
+            required=("query",),
+            annotations=READS,
             scan=OWN_WORDS,
-        )
+        )(self.search)
 
     async def search(self, arguments: JsonObject, context: CallContext) -> ToolResult:
         """Finds only tools that the caller's policy allows."""
@@ -83,16 +76,16 @@ class ToolSearch:
         return self._ranker
 
 
-_CATALOG_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {"mcp_name": {"type": "string", "description": "Only the tools of this server"}},
-    "additionalProperties": False,
-}
-
-
 def get_tool_catalog_tool(toolbox: Toolbox, agents: AgentRegistry) -> NativeTool:
     """Lists only tools that the caller's policy allows."""
 
+    @native_tool(
+        "get_tool_catalog",
+        "List the tools there are, by server.",
+        {"mcp_name": {"type": "string", "description": "Only the tools of this server"}},
+        annotations=READS,
+        scan=OWN_WORDS,
+    )
     async def list_tools(arguments: JsonObject, context: CallContext) -> ToolResult:
         by_server: dict[str, list[JsonObject]] = {}
         for tool in toolbox.tools(agents.policy_of(context)).tools:
@@ -101,10 +94,7 @@ def get_tool_catalog_tool(toolbox: Toolbox, agents: AgentRegistry) -> NativeTool
         wanted = arguments.get("mcp_name")
         if isinstance(wanted, str):
             if wanted not in by_server:
-                retry = RetryByModel(
-                    f"There is no server {wanted}.", hint=f"There are: {', '.join(sorted(by_server))}."
-                )
-                return ToolResult.failure(retry.body(context.trace_id))
+                raise RetryByModel(f"There is no server {wanted}.", hint=f"There are: {', '.join(sorted(by_server))}.")
             by_server = {wanted: by_server[wanted]}
         lines = [
             f"{server}:\n" + "\n".join(f"- {tool['name']}: {tool['description']}" for tool in tools)
@@ -112,12 +102,4 @@ def get_tool_catalog_tool(toolbox: Toolbox, agents: AgentRegistry) -> NativeTool
         ]
         return ToolResult(text="\n\n".join(lines) or "There are no tools.", structured={"servers": by_server})
 
-    annotations = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
-    return NativeTool(
-        "get_tool_catalog",
-        "List the tools there are, by server.",
-        _CATALOG_SCHEMA,
-        list_tools,
-        annotations,
-        scan=OWN_WORDS,
-    )
+    return list_tools

@@ -114,8 +114,11 @@ _READING: Final = frozenset({"read_private", "read_untrusted"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeDeps:
-    """`reviewed` returns the traits that people wrote for a tool."""
+class TrustJudge:
+    """Decides from stored facts only, never from what a model, a thinker or a server claims.
+
+    `reviewed` returns the traits that people wrote for a tool.
+    """
 
     database: Database
     rules: RuleSource
@@ -123,19 +126,12 @@ class JudgeDeps:
     own_addresses: Callable[[], frozenset[str]] = frozenset
     address_book: AddressBook | None = None
 
-
-class TrustJudge:
-    """Decides from stored facts only, never from what a model, a thinker or a server claims."""
-
-    def __init__(self, parts: JudgeDeps) -> None:
-        self._deps = parts
-
     async def judge(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> PolicyDecision:
-        parts, own = self._deps, _own_chat(context)
+        own = _own_chat(context)
         call = self._call(tool, arguments, own)
         if not needs_facts(call):
             return decide(call, TurnFacts())
-        rules = await parts.rules.for_call(context.user_id, context.agent_id)
+        rules = await self.rules.for_call(context.user_id, context.agent_id)
         message_id = context.message_id
         if message_id is None:
             return decide(call, TurnFacts(), rules)
@@ -145,15 +141,15 @@ class TrustJudge:
         if not rules and reads and not await self._tainted(message_id):
             return decide(call, TurnFacts())
 
-        book = parts.address_book if _reaches_people(call) else None
+        book = self.address_book if _reaches_people(call) else None
         people = await book.people(context) if book is not None else ()
 
         def decide_from_turn(conn: Connection) -> tuple[PolicyDecision, TurnFacts]:
             # Decide here, off the event loop: a long conversation takes a while to read.
-            turn = load_turn_facts(conn, message_id, own | parts.own_addresses(), people)
+            turn = load_turn_facts(conn, message_id, own | self.own_addresses(), people)
             return decide(call, turn, rules), turn
 
-        decision, turn = await parts.database.read(decide_from_turn)
+        decision, turn = await self.database.read(decide_from_turn)
         if book is None or decision.verdict != "ask":
             return decision
         reached = (one for thing in turn.things_of(call) for one in answered(thing, turn))
@@ -164,10 +160,10 @@ class TrustJudge:
         return decide(call, replace(turn, senders_by_name=await book.writers(names, context)), rules)
 
     async def _tainted(self, message_id: str) -> bool:
-        return await self._deps.database.read(lambda conn: tool_calls.is_tainted(conn, message_id))
+        return await self.database.read(lambda conn: tool_calls.is_tainted(conn, message_id))
 
     def _call(self, tool: ToolSpec, arguments: JsonObject, own: frozenset[str]) -> CallFacts:
-        traits = self._deps.reviewed(tool) or guess_traits(tool)
+        traits = self.reviewed(tool) or guess_traits(tool)
         call = CallFacts(tool.name, arguments, traits, traits.classes_of(arguments))
         if tool.server == HUB and traits.to and all(one.casefold() in own for one in call.values(traits.to)):
             return CallFacts(tool.name, arguments, traits, traits.classes)  # sent to the agent's own chat

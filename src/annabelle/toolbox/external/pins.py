@@ -15,7 +15,7 @@ from typing import cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from annabelle.core.errors import Conflict, StorageTrouble
+from annabelle.core.errors import Conflict, StorageTrouble, explain_os_error
 from annabelle.core.home import write_atomically
 from annabelle.core.messages import now
 from annabelle.core.secrets.redactor import Redactor
@@ -76,12 +76,9 @@ class PinsFile:
 
     def save(self, name: str, pin: ServerPin) -> None:
         """Write a pin; raises StorageTrouble when the disk refuses it."""
-        try:
+        hint = "Free some disk space, and try again."
+        with explain_os_error(StorageTrouble, f"{self._path.name} can not be written", hint=hint):
             self._save(name, pin)
-        except OSError as error:
-            raise StorageTrouble(
-                f"{self._path.name} can not be written: {error.strerror}.", hint="Free some disk space, and try again."
-            ) from error
 
     def _save(self, name: str, pin: ServerPin) -> None:
         try:

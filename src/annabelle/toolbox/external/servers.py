@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
+from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import NotFound
 from annabelle.core.home import write_atomically
 from annabelle.core.ports import AuditTrail
@@ -222,16 +223,13 @@ class FileWatcher:
     def __init__(self, path: Path, quiet_ms: int, on_change: Callable[[], Awaitable[None]]) -> None:
         self._path, self._quiet_ms, self._on_change = path, quiet_ms, on_change
         self._seen = self._content()
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = BackgroundTasks()
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._watch(), name="external-watcher")
+        self._tasks.start(self._watch())
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task], timeout=5)
-            self._task = None
+        await self._tasks.stop()
 
     def _content(self) -> bytes | None:
         try:

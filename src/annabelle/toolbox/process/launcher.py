@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from annabelle.core.errors import ServerDown
+from annabelle.core.errors import ServerDown, explain_os_error
 from annabelle.toolbox.process.child_config import ChildConfig, write_config
 from annabelle.toolbox.process.forkserver_process import python_command, python_environment
 
@@ -147,11 +147,8 @@ class PlainLauncher:
         self._running: dict[int, tuple[ChildProcess, asyncio.Task[None]]] = {}
 
     async def launch(self, request: LaunchRequest) -> ChildProcess:
-        try:
-            with prepare_pipes(request) as ends:
-                process = self._start(request, ends)
-        except OSError as error:
-            raise ServerDown(f"{request.name} could not be started: {error.strerror}.") from error
+        with explain_os_error(ServerDown, f"{request.name} could not be started"), prepare_pipes(request) as ends:
+            process = self._start(request, ends)
         child = ChildProcess(
             process.pid,
             ends.stdin,

@@ -45,6 +45,14 @@ async def ask_what_is_missing(connection: Connection, seconds: float) -> str | N
     return missing if isinstance(missing, str) and missing else None
 
 
+_SHOWN_OF_PROFILE = ("name", "label", "group", "kind", "role", "sensitive", "scan", "timeout_seconds")
+
+
+def make_status(profile: ServerProfile, state: ServerState, **more: object) -> ServerStatus:
+    shown = {name: getattr(profile, name) for name in _SHOWN_OF_PROFILE}
+    return ServerStatus.model_validate({**shown, "state": state, "available": state == "ready", **more})
+
+
 _log = logging.getLogger(__name__)
 _INVALID_PARAMS = -32602
 _MAX_ATTEMPTS = 4
@@ -141,24 +149,16 @@ class ManagedServer:
             pass  # it answered with an error, or has ended, which `_run` sees
 
     def status(self) -> ServerStatus:
-        connection, profile = self._connection, self.profile
-        return ServerStatus(
-            name=profile.name,
-            label=profile.label,
-            group=profile.group,
-            kind=profile.kind,
-            role=profile.role,
-            state=self._state,
-            available=self._state == "ready",
-            sensitive=profile.sensitive,
-            scan=profile.scan,
+        connection = self._connection
+        return make_status(
+            self.profile,
+            self._state,
             tools=self._tools,
             pid=connection.pid if connection else None,
             restarts=self._restarts,
             missed_pings=self._missed,
             garbage_lines=connection.garbage_lines if connection else 0,
             protocol=connection.protocol if connection else None,
-            timeout_seconds=profile.timeout_seconds,
             started_at=self._started_at,
             last_error=self._last_error,
             missing=self._missing,

@@ -23,7 +23,7 @@ from annabelle.toolbox.mcp.stdio import StdioOptions, stdio_connect
 from annabelle.toolbox.process.child_config import ChildConfig
 from annabelle.toolbox.process.launcher import LaunchRequest, ProcessLauncher
 from annabelle.toolbox.status import ServerState, ServerStatus, ToolboxNotice
-from annabelle.toolbox.supervisor.server import Inspect, ManagedServer, ServerListeners
+from annabelle.toolbox.supervisor.server import Inspect, ManagedServer, ServerListeners, make_status
 
 _PROBE_SHARE = 3
 
@@ -76,14 +76,14 @@ class Supervisor:
     async def add_external(self, server: ExternalServer) -> None:
         config, name = self._config, server.profile.name
         if server.problem is not None:
-            self._idle[name] = _idle_status(server, "disabled", server.problem)
+            self._idle[name] = make_status(server.profile, "disabled", last_error=server.problem)
             return
         # Secrets written into the entry itself are in no variable of the hub.
         self._redact.learn(find_entry_secrets(server))
         self._redact.learn(entry_values(server), spoken=False)
         hold = self._pinning.may_start(server)
         if hold is not None:
-            self._idle[name] = _idle_status(server, hold.state, hold.sentence)
+            self._idle[name] = make_status(server.profile, hold.state, last_error=hold.sentence)
             self._catalogue.hold(name)
             return
         if server.url is not None:
@@ -180,22 +180,6 @@ class Supervisor:
                 status.name,
             )
         )
-
-
-def _idle_status(server: ExternalServer, state: ServerState, why: str) -> ServerStatus:
-    profile = server.profile
-    return ServerStatus(
-        name=profile.name,
-        label=profile.label,
-        group=profile.group,
-        kind=profile.kind,
-        state=state,
-        available=False,
-        sensitive=profile.sensitive,
-        scan=profile.scan,
-        timeout_seconds=profile.timeout_seconds,
-        last_error=why,
-    )
 
 
 def _require_command(command: str, path: str | None, connect: Connect) -> Connect:
