@@ -19,7 +19,7 @@ from annabelle.core.secrets.forget_mask import FORGOTTEN_MASK, ForgetMatcher, fo
 from annabelle.hub.forgetting.forget_journal import overwrite_with_zeros, shred_file
 from annabelle.store.text_removal import bytes_contain, file_contains
 
-Treatment = Literal["lines", "copy", "export", "own"]
+Treatment = Literal["lines", "copy", "export"]
 
 _DATABASE = (".db", ".db-wal", ".db-shm", ".db-journal", ".lock")
 _COPY = (".replaced", ".damaged-", ".restored")
@@ -30,7 +30,7 @@ _AUDIT = "audit"
 # Working memory of agents, one JSON record per thread.
 _WORKSPACES = "workspaces"
 
-# Where servers store long results; see `servers/kit/files/layout.py`.
+# Where servers store long results; see `servers/kit/files/paths.py`.
 _RESULTS = Path("temp", "results")
 
 
