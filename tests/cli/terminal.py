@@ -22,11 +22,10 @@ from typing import Any
 import psutil
 
 from annabelle.core.home import Home
-from annabelle.toolbox.process.forkserver_process import can_use_forkserver
 from support.few_servers import FEW_SERVERS
 from support.reaper import environment_mark
 from support.timing import product_bounds, seconds
-from support.warm_process import COMMAND, TEMPLATE
+from support.warm_process import COMMAND, TEMPLATE, can_fork
 
 ANNABELLE = Path(sys.executable).parent / "annabelle"
 PATIENCE = 60.0
@@ -58,7 +57,7 @@ def environment(home: Home, model_url: str = "http://127.0.0.1:9/v1", **more: st
 
 def run(known: dict[str, str], *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """One command to its end."""
-    if can_use_forkserver():
+    if can_fork(known):
         process = TEMPLATE.spawn(COMMAND, known, arguments, stdin)
         out, err = process.communicate(seconds(2 * PATIENCE))
         return subprocess.CompletedProcess(["annabelle", *arguments], process.returncode or 0, out, err)

@@ -16,11 +16,10 @@ import httpx
 import psutil
 
 from annabelle.core.home import Home
-from annabelle.toolbox.process.forkserver_process import can_use_forkserver
 from support import timing
 from support.few_servers import FEW_SERVERS
 from support.reaper import environment_mark
-from support.warm_process import HUB, TEMPLATE, WarmProcess
+from support.warm_process import HUB, TEMPLATE, WarmProcess, can_fork
 
 T = TypeVar("T")
 START_SECONDS = 60.0
@@ -40,13 +39,10 @@ def wait_for(look: Callable[[], T | None], what: str, seconds: float = 30.0) -> 
 
 
 class HubProcess:
-    """A hub on a home of its own, with a scripted model: forked, or `python -m annabelle.hub` where that is tested."""
+    """A hub on a home of its own, with a scripted model: forked, or `python -m annabelle.hub` where that differs."""
 
-    def __init__(
-        self, home: Home, model_url: str = "http://127.0.0.1:9/v1", *, forked: bool = True, **settings: str
-    ) -> None:
+    def __init__(self, home: Home, model_url: str = "http://127.0.0.1:9/v1", **settings: str) -> None:
         self.home = home
-        self._forked = forked
         self.environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(home.root.parent),
@@ -74,7 +70,7 @@ class HubProcess:
 
     def spawn(self) -> subprocess.Popen[str] | WarmProcess:
         """Start the process and do not wait for anything."""
-        if self._forked and can_use_forkserver():
+        if can_fork(self.environment):
             return TEMPLATE.spawn(HUB, self.environment)
         return subprocess.Popen(
             [sys.executable, "-m", "annabelle.hub"],

@@ -27,7 +27,7 @@ from typing import IO, NoReturn, cast
 from annabelle.core.home import HOME_VARIABLE
 from annabelle.toolbox.process import control_socket, forkserver, kernel
 from annabelle.toolbox.process.child import flush_and_exit
-from annabelle.toolbox.process.forkserver_process import ForkServerProcess, start_forkserver
+from annabelle.toolbox.process.forkserver_process import ForkServerProcess, can_use_forkserver, start_forkserver
 from support import timing
 from support.reaper import environment_mark
 
@@ -65,6 +65,8 @@ class WarmProcess:
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
         assert self.stdout is not None
         assert self.stderr is not None
+        if self.stdout.closed:
+            return "", ""  # it was asked before
         with self.stdout, self.stderr, ThreadPoolExecutor(2) as readers:
             out, errors = readers.submit(self.stdout.read), readers.submit(self.stderr.read)
             try:
@@ -84,6 +86,12 @@ class WarmProcess:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+
+def can_fork(environment: Mapping[str, str]) -> bool:
+    """Whether a forked process behaves like a started one: some variables are read when an interpreter starts."""
+    read_at_start = {name for name in environment if name.startswith(("LD_", "PYTHON"))} - {"PYTHONPATH"}
+    return can_use_forkserver() and not read_at_start
 
 
 class Template:
@@ -155,9 +163,9 @@ class Template:
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            # numpy's threads would make it unsafe to fork.
+            # numpy's threads would make it unsafe to fork. The last word is how a command recognises a hub.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "support.warm_process", str(theirs.fileno())],
+                [sys.executable, "-m", "support.warm_process", str(theirs.fileno()), "annabelle.hub"],
                 env={"PATH": os.environ["PATH"], "OPENBLAS_NUM_THREADS": "1", **environment_mark()},
                 cwd=Path(__file__).parent.parent,
                 pass_fds=(theirs.fileno(),),
