@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
+import sys
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from support.timing import seconds
 from support.warm_process import TEMPLATE
 
 GRACE_SECONDS = 5.0
+_CHILDREN = Path("/proc/self/task") / str(os.getpid()) / "children"
 STUCK_SECONDS = 60.0
 NETWORK_VARIABLE = "ANNABELLE_TEST_NETWORK"
 EXTERNAL_VARIABLE = "ANNABELLE_TEST_EXTERNAL_BIN"
@@ -99,15 +102,13 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def home(clean_environment: None) -> Iterator[Home]:
+def home(request: pytest.FixtureRequest, clean_environment: None) -> Iterator[Home]:
     """A fresh home that `ANNABELLE_HOME` points at. No process that works in it may outlive the test."""
     made = Home.from_environment().prepare()
     yield made
-    left = [
-        process
-        for process in psutil.process_iter()
-        if _works_in(process, made.root) or TEMPLATE.works_in(process.pid, made.root)
-    ]
+    if not request.node.get_closest_marker("slow"):
+        return  # it starts no process
+    left = _processes_in(made.root)
     _expect_gone(left, f"still work in the home of a finished test ({made.root})")
 
 
@@ -135,18 +136,42 @@ async def database(home: Home, empty_database: Path) -> AsyncIterator[Database]:
 @pytest.fixture(autouse=True)
 def no_process_left() -> Iterator[None]:
     """Every process a test starts is gone when it ends; what wider fixtures started may stay."""
-    me = psutil.Process()
-    before = {process for process in me.children(recursive=True) if process.pid != TEMPLATE.pid}
+    before = _descendants()
     yield
-    left = [process for process in me.children(recursive=True) if process not in before and process.pid != TEMPLATE.pid]
+    left = _descendants() - before
     _expect_gone([process for process in left if not _descends_from(process, before)], "outlived their test")
 
 
-def _works_in(process: psutil.Process, root: Path) -> bool:
-    try:
-        return process.pid != os.getpid() and process.environ().get(HOME_VARIABLE) == str(root)
-    except (psutil.Error, OSError):
-        return False
+def _descendants() -> set[psutil.Process]:
+    """Everything this process has started, but for the template. psutil would read about every process there is."""
+    if not _CHILDREN.exists():
+        return {process for process in psutil.Process().children(recursive=True) if process.pid != TEMPLATE.pid}
+    found, waiting = set[psutil.Process](), [os.getpid()]
+    while waiting:
+        with contextlib.suppress(psutil.Error, OSError):  # one may just have ended
+            tasks = f"/proc/{waiting.pop()}/task"
+            for thread in os.listdir(tasks):
+                below = [int(pid) for pid in Path(tasks, thread, "children").read_text().split()]
+                waiting += below
+                found.update(psutil.Process(pid) for pid in below if pid != TEMPLATE.pid)
+    return found
+
+
+def _processes_in(root: Path) -> list[psutil.Process]:
+    """Everything that works in this home."""
+    wanted = f"{HOME_VARIABLE}={root}\0".encode()
+    found = list[psutil.Process]()
+    for pid in psutil.pids():
+        with contextlib.suppress(psutil.Error, OSError):
+            if TEMPLATE.works_in(pid, root) or (pid != os.getpid() and wanted in _environment(pid)):
+                found.append(psutil.Process(pid))
+    return found
+
+
+def _environment(pid: int) -> bytes:
+    if sys.platform == "linux":
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    return "".join(f"{name}={value}\0" for name, value in psutil.Process(pid).environ().items()).encode()
 
 
 def _descends_from(process: psutil.Process, elders: set[psutil.Process]) -> bool:
