@@ -1,4 +1,4 @@
-"""Fixtures for the terminal's tests: the scripted model, and a hub that `annabelle up` has started."""
+"""Fixtures for the terminal's tests: the scripted model, and a hub that runs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from annabelle.core.home import Home
-from cli.terminal import Terminal, environment, run
+from cli.terminal import Terminal, environment
 from cli.typed import Keyboard
+from hub.hubs import HubProcess
 from support.scripted_model import Reply, Rule, ScriptedServer
 
 
@@ -44,11 +45,11 @@ def known(home: Home, model: ScriptedServer) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> Iterator[dict[str, str]]:
     """The environment of commands that find a hub running; shared by the tests of a module."""
-    shared = environment(Home(tmp_path_factory.mktemp("cli") / "home"), model.openai_url)
-    started = run(shared, "up")
-    assert started.returncode == 0, started.stderr
-    yield shared
-    assert run(shared, "down").returncode == 0
+    hub = HubProcess(Home(tmp_path_factory.mktemp("cli") / "home"))
+    hub.environment = environment(hub.home, model.openai_url)
+    hub.start()
+    yield hub.environment
+    assert hub.stop() == 0
 
 
 @pytest.fixture

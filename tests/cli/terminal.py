@@ -15,7 +15,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,16 @@ def run(known: dict[str, str], *arguments: str, stdin: str = "") -> subprocess.C
     return subprocess.run(
         [ANNABELLE, *arguments], env=known, input=stdin, capture_output=True, text=True, timeout=seconds(2 * PATIENCE)
     )
+
+
+@contextlib.contextmanager
+def started_by_up(folder: Path, model_url: str) -> Iterator[dict[str, str]]:
+    """A hub that `annabelle up` starts, for tests to which it matters what a hub was started with."""
+    known = environment(Home(folder / "home"), model_url)
+    started = run(known, "up")
+    assert started.returncode == 0, started.stderr
+    yield known
+    assert run(known, "down").returncode == 0
 
 
 def json_only(text: str) -> Any:

@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from annabelle.core.home import Home
-from cli.terminal import Terminal
-from support.scripted_model import plan_text
+from cli.terminal import Terminal, started_by_up
+from support.scripted_model import ScriptedServer, plan_text
 from support.timing import seconds
 
 Open = Callable[..., Terminal]
 PROMPT = "› "
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> Iterator[dict[str, str]]:
+    with started_by_up(tmp_path_factory.mktemp("cli"), model.openai_url) as known:
+        yield known
 
 
 @pytest.mark.req("UX-01")

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from annabelle.core.home import Home
-from cli.terminal import run
-from support.scripted_model import plan_text
+from cli.terminal import run, started_by_up
+from support.scripted_model import ScriptedServer, plan_text
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> Iterator[dict[str, str]]:
+    with started_by_up(tmp_path_factory.mktemp("cli"), model.openai_url) as known:
+        yield known
 
 
 @pytest.mark.req("UX-04")

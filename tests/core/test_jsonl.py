@@ -22,7 +22,7 @@ RECORDS = st.lists(st.dictionaries(st.text(max_size=6), VALUES, max_size=4), min
 
 
 @given(records=RECORDS, more=RECORDS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=3, deadline=None)
 def test_a_file_cut_at_any_byte_gives_back_every_whole_line_and_takes_new_ones(
     tmp_path_factory: pytest.TempPathFactory, records: list[jsonl.JsonRecord], more: list[jsonl.JsonRecord]
 ):

@@ -30,8 +30,8 @@ def test_json_inside_a_string_stays_json():
 
 
 def test_what_holds_a_record_together_stays_but_not_in_what_a_tool_was_given():
-    needle = ForgetMatcher(["text"])
-    assert mask_value(needle, {"type": "text", "text": "my text"}) == {"type": "text", FORGOTTEN_MASK: FORGOTTEN_MASK}
+    matcher = ForgetMatcher(["text"])
+    assert mask_value(matcher, {"type": "text", "text": "my text"}) == {"type": "text", FORGOTTEN_MASK: FORGOTTEN_MASK}
     assert mask_value(NEEDLE, {"status": "canary", "arguments": {"status": "canary", "id": "canary-1"}}) == {
         "status": "canary",
         "arguments": {"status": FORGOTTEN_MASK, "id": FORGOTTEN_MASK},
@@ -40,8 +40,8 @@ def test_what_holds_a_record_together_stays_but_not_in_what_a_tool_was_given():
 
 
 def test_long_numbers_are_text_too():
-    needle = ForgetMatcher(["49170123"])
-    assert mask_value(needle, {"arguments": {"phone": 49170123456, "n": 49, "on": True}}) == {
+    matcher = ForgetMatcher(["49170123"])
+    assert mask_value(matcher, {"arguments": {"phone": 49170123456, "n": 49, "on": True}}) == {
         "arguments": {"phone": 0, "n": 49, "on": True}
     }
 

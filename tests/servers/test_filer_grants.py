@@ -382,10 +382,10 @@ async def test_a_grant_of_the_whole_home_opens_no_hidden_file(
     person = config.user_home
     for name in (".ssh/id", ".netrc", ".mozilla/cookies", "project/.env", "project/main.py"):
         (person / name).parent.mkdir(parents=True, exist_ok=True)
-        (person / name).write_text("needle")
+        (person / name).write_text("matcher")
     for granted in (person, person.parent):
         grant({granted: "read-write"})
-        assert (await call("read_file", path=f"{person}/project/main.py")).content == "needle"
+        assert (await call("read_file", path=f"{person}/project/main.py")).content == "matcher"
         for name in (".ssh/id", ".netrc", ".mozilla/cookies", "project/.env"):
             with pytest.raises(NotAllowed):
                 await call("read_file", path=f"{person}/{name}")
@@ -397,7 +397,7 @@ async def test_a_grant_of_the_whole_home_opens_no_hidden_file(
             await call("move_file", source=f"{person}/project", destination="project")
         listed = await call("list_files", path=str(person), recursive=True)
         assert not [entry.path for entry in listed.entries if "/." in entry.path.removeprefix(str(person.parent))]
-        found = await call("search_files", query="needle", search_in="granted", search_type="content")
+        found = await call("search_files", query="matcher", search_in="granted", search_type="content")
         assert not [one for one in found.matches if "/." in one.path.removeprefix(str(person.parent))]
     grant({person: "read", person / "project": "read"})
-    assert (await call("read_file", path=f"{person}/project/.env")).content == "needle"  # granted by itself
+    assert (await call("read_file", path=f"{person}/project/.env")).content == "matcher"  # granted by itself

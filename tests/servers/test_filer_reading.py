@@ -214,8 +214,8 @@ async def test_lines_are_found_by_content(call: CallTool, workspace: Path, outsi
 async def test_matches_are_bounded(call: CallTool, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "MAX_MATCHES", 3)
     for number in range(9):
-        (workspace / f"Notes/{number}.txt").write_text("needle\n" * 50)
-    for kind, query in (("filename", "*.txt"), ("content", "needle")):
+        (workspace / f"Notes/{number}.txt").write_text("matcher\n" * 50)
+    for kind, query in (("filename", "*.txt"), ("content", "matcher")):
         result = await call("search_files", query=query, search_type=kind)
         assert result.truncated
         assert len(result.matches) == 3

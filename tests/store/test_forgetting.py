@@ -148,13 +148,13 @@ async def test_no_free_page_journal_or_new_backup_keeps_it(tmp_path: Path):
 
 async def test_a_row_that_is_split_over_pages_is_seen_in_a_copy(tmp_path: Path):
     file = tmp_path / "annabelle.db"
-    needle = ForgetMatcher(["needle " * 2000])
+    matcher = ForgetMatcher(["matcher " * 2000])
     db = await Database.open(f"sqlite:///{file}")
     await db.write(lambda c: c.exec_driver_sql("CREATE TABLE notes (note TEXT)") and None)
-    await db.write(lambda c: c.exec_driver_sql("INSERT INTO notes VALUES (?)", ("needle " * 2000,)) and None)
+    await db.write(lambda c: c.exec_driver_sql("INSERT INTO notes VALUES (?)", ("matcher " * 2000,)) and None)
     await db.close()
-    assert not bytes_contain(file, needle)
-    assert file_contains(file, needle)
+    assert not bytes_contain(file, matcher)
+    assert file_contains(file, matcher)
 
 
 @pytest.mark.parametrize("word", ["forgotten", "owner", "messages", "main", "done"])

@@ -41,6 +41,11 @@ THREAD = "thr_one"
 MakeStore = Callable[[], SessionStore]
 
 
+def every_few_bytes(start: int, end: int) -> list[int]:
+    """Where to cut a file: at every seventh byte, and at each of the first and last ten."""
+    return sorted({*range(start, end, 7), *range(start, min(start + 10, end)), *range(max(start, end - 10), end)})
+
+
 def turn(
     number: int, *, said: str = "", result: str = "", at: datetime | None = None, task: bool = False
 ) -> SessionTurn:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,49 +20,32 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from annabelle.core.contract import AgentProfile, ToolCall, ToolList
-from annabelle.core.errors import AnnabelleError, ErrorBody, HubUnreachable, Unavailable
+from annabelle.core.errors import ErrorBody
 from annabelle.core.home import Home
 from annabelle.core.tools import ToolResult
 from annabelle.core.trace import read_trace
 from annabelle.thinker.loop.model_call import dump_message
-from annabelle.thinker.prompt.clock import parse_time_zone
 from annabelle.thinker.prompt.escape import escape_section_tags, escape_text, make_element
 from annabelle.thinker.prompt.history import HistorySelector
 from annabelle.thinker.prompt.memory_recall import (
     GET_PROFILE,
     RETRIEVE,
-    MemoryRecall,
     RecalledContext,
     UserProfile,
     build_profile_layer,
     parse_memories,
 )
-from annabelle.thinker.prompt.persona import PersonaResolver
 from annabelle.thinker.prompt.prompt import (
     NO_TOOLS,
-    LayeredPromptBuilder,
-    TurnContext,
-    TurnPrompt,
     build_memories_layer,
 )
 from annabelle.thinker.prompt.token_budget import MEMORIES_TOKENS, PROFILE_TOKENS, count_tokens
 from annabelle.thinker.session.records import SessionTurn
-from annabelle.thinker.session.session_store import SessionView
 from support.scripted_model import Reply, Rule, ScriptedServer
-from support.timing import seconds
 from thinker.fake_hub import FakeHub, tool
+from thinker.recollections import FACT, PROFILE, UTC_ZONE, built
 from thinker.thinkers import Thinker, brief
 
-UTC_ZONE = parse_time_zone("UTC")
-NOON = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
-FACT: dict[str, Any] = {
-    "id": 12,
-    "fact": "The user lives in Lisbon.",
-    "source": "chat",
-    "trust": "trusted",
-    "created_at": "2026-05-03T10:00:00+00:00",
-}
 SAID: dict[str, Any] = {
     "id": 7,
     "user_message": "Where is the key?",
@@ -74,15 +55,6 @@ SAID: dict[str, Any] = {
     "before": {"user_message": "I am off.", "agent_response": "Safe travels."},
     "after": None,
 }
-PROFILE: dict[str, Any] = {
-    "profile": {
-        "persona": {"name": "Nell"},
-        "user": {"city": "Lisbon", "languages": ["pt", "de"], "pets": {"cat": "Mia"}},
-    },
-    "version": 3,
-    "trust": "trusted",
-    "untrusted_fields": [],
-}
 
 
 def layer(*rows: dict[str, Any], conversations: tuple[dict[str, Any], ...] = ()) -> str:
@@ -90,38 +62,8 @@ def layer(*rows: dict[str, Any], conversations: tuple[dict[str, Any], ...] = ())
     return build_memories_layer(found, UTC_ZONE).text
 
 
-async def built(
-    tmp_path: Path, recalled: RecalledContext, text: str = "what now?", turns: tuple[SessionTurn, ...] = ()
-) -> TurnPrompt:
-    context = LayeredPromptBuilder(PersonaResolver(tmp_path, AgentProfile(agent_id="tess"), ""), UTC_ZONE)
-    return await context.build(TurnContext(text, NOON, SessionView(turns), 20, "chat-1", recalled))
-
-
 def recalled(*rows: dict[str, Any]) -> RecalledContext:
     return RecalledContext(UserProfile.parse(PROFILE), parse_memories({"facts": list(rows)}))
-
-
-class MemoryHub:
-    """A hub with memory's tools; an answer may be data, an error, or a coroutine."""
-
-    def __init__(self, **answers: Any) -> None:
-        self.answers, self.calls = answers, list[tuple[ToolCall, str]]()
-        names = [f"memory_{name}" for name in answers] + ["other_tool"]
-        self.specs = [tool(n).model_copy(update={"server": n.partition("_")[0]}) for n in names]
-
-    async def tools(self) -> ToolList:
-        return ToolList(version="1", tools=tuple(self.specs))
-
-    async def call(self, call: ToolCall, user_id: str) -> ToolResult:
-        self.calls.append((call, user_id))
-        answer = self.answers[call.name.removeprefix("memory_")]
-        if asyncio.iscoroutine(answer):
-            answer = await answer
-        if isinstance(answer, AnnabelleError):
-            raise answer
-        if isinstance(answer, ErrorBody):
-            return ToolResult.failure(answer)
-        return ToolResult(text="…", structured=answer)
 
 
 @pytest.mark.req("CTX-01", "CTX-05", "MEM-09")
@@ -309,102 +251,6 @@ def test_fields_that_others_may_have_written_are_marked_and_are_no_persona() -> 
     assert build_profile_layer(unlisted).text.count("[untrusted]") == 3
 
 
-@pytest.mark.req("MEM-09", "CTX-01")
-async def test_what_was_kept_back_is_said_so_that_the_model_can_ask_for_it() -> None:
-    hub = MemoryHub(retrieve_memories={"facts": [FACT], "kept_back": 2})
-    asked = brief("Where do I live?")
-    found = await MemoryRecall(hub).recall(asked, asked.text)
-    assert found.kept_back == 2
-    shown = build_memories_layer(found.memories, UTC_ZONE, kept_back=found.kept_back).text
-    assert "<more>2 from content of others: search_memories shows them</more>" in shown
-    assert "The user lives in Lisbon." in shown
-    assert "<more>" in build_memories_layer((), UTC_ZONE, kept_back=1).text, "also when nothing else came to mind"
-
-
-async def test_profile_and_memories_are_one_question_and_leave_no_record() -> None:
-    hub = MemoryHub(get_profile=PROFILE, retrieve_memories={"facts": [FACT], "profile": PROFILE})
-    asked = brief("Where do I live?", user_id="ada")
-    found = await MemoryRecall(hub).recall(asked, asked.text)
-    assert found.profile.persona() == {"name": "Nell"}
-    assert [memory.fact for memory in found.memories] == ["The user lives in Lisbon."]
-    about = {"query": "Where do I live?", "limit": 5, "fill": True, "trusted_only": True, "include_profile": True}
-    assert [(c.name, c.arguments, c.call_id, c.message_id, u) for c, u in hub.calls] == [
-        (RETRIEVE, about, None, asked.message_id, "ada"),
-    ]
-
-
-@pytest.mark.req("MEM-09", "CTX-08")
-async def test_the_labels_of_a_profile_that_came_with_memories_hold_for_each_field() -> None:
-    marked = {**PROFILE, "trust": "untrusted", "untrusted_fields": ["persona.name", "user.city"]}
-    hub = MemoryHub(get_profile=PROFILE, retrieve_memories={"facts": [FACT], "profile": marked, "trust": "untrusted"})
-    found = await MemoryRecall(hub).recall(brief("hello"), "hello")
-    assert found.profile.persona() == {}
-    assert found.profile.untrusted == {"persona.name", "user.city"}
-    assert found.memories[0].trust == "trusted"
-
-
-async def test_a_message_without_a_word_asks_for_no_memories_and_a_long_one_for_its_beginning() -> None:
-    hub = MemoryHub(get_profile=PROFILE, retrieve_memories={})
-    await MemoryRecall(hub).recall(brief("?! 👍"), "?! 👍")
-    assert [call.name for call, _ in hub.calls] == [GET_PROFILE]
-    await MemoryRecall(hub).recall(brief("x"), "word " * 10_000)
-    assert len(str(hub.calls[-1][0].arguments["query"])) == 1000
-
-
-async def test_an_agent_that_may_not_use_memory_is_not_told_what_is_in_it() -> None:
-    hub = MemoryHub(retrieve_memories={"facts": [FACT], "profile": PROFILE})
-    found = await MemoryRecall(hub).recall(brief("hello"), "hello")
-    assert (found.profile.content, len(found.memories), len(hub.calls)) == ({}, 1, 1)
-    assert "include_profile" not in hub.calls[0][0].arguments
-    impostor = MemoryHub(get_profile=PROFILE)
-    impostor.specs = [spec.model_copy(update={"server": "evil"}) for spec in impostor.specs]
-    assert await MemoryRecall(impostor).recall(brief("hello"), "hello") == RecalledContext()
-    assert impostor.calls == []
-
-
-@pytest.mark.parametrize(
-    ("trouble", "said"),
-    [
-        (Unavailable("The memory is down."), "unavailable"),
-        (HubUnreachable("away"), "hub_unreachable"),
-        (ErrorBody(code="not_allowed", message="no"), "not_allowed"),
-        (None, "no structured result"),
-    ],
-)
-async def test_a_memory_in_trouble_costs_only_what_it_would_have_told(
-    tmp_path: Path, trouble: object, said: str
-) -> None:
-    hub = MemoryHub(get_profile=PROFILE, retrieve_memories=trouble)
-    found = await MemoryRecall(hub).recall(brief("hello"), "hello")
-    assert found.profile.persona() == {"name": "Nell"}
-    assert found.trouble == (f"{RETRIEVE}: {said}",)
-    assert (await built(tmp_path, found)).layers["trouble"] == [f"{RETRIEVE}: {said}"]
-
-
-async def test_a_slow_memory_is_not_waited_for() -> None:
-    hub = MemoryHub(get_profile=PROFILE, retrieve_memories=asyncio.sleep(60))
-    found = await MemoryRecall(hub, 0.05, 0.05).recall(brief("hello"), "hello")
-    assert (found.trouble, found.profile.content, len(hub.calls)) == ((f"{RETRIEVE}: too slow",), {}, 1)
-    hub = MemoryHub(get_profile=asyncio.sleep(60))
-    found = await MemoryRecall(hub, 0.05, 0.05).recall(brief("hello"), "hello")
-    assert found.trouble == (f"{GET_PROFILE}: too slow",)
-
-
-async def test_a_memory_that_opens_is_given_more_time_once() -> None:
-    opened = asyncio.Event()
-
-    async def opening() -> dict[str, Any]:
-        await asyncio.wait_for(opened.wait(), seconds(30))
-        return PROFILE
-
-    hub = MemoryHub(get_profile=opening())
-    recollection = MemoryRecall(hub, seconds=0.05, first_seconds=30)
-    asyncio.get_running_loop().call_later(0.2, opened.set)
-    assert (await recollection.recall(brief("hello"), "hello")).profile.persona() == {"name": "Nell"}
-    hub.answers["get_profile"] = asyncio.sleep(60)
-    assert (await recollection.recall(brief("hello"), "hello")).trouble == (f"{GET_PROFILE}: too slow",)
-
-
 def test_escaping_is_complete_and_reversible_by_eye() -> None:
     assert escape_text('a<b>&"c"\x00\ud800') == "a&lt;b&gt;&amp;&quot;c&quot;  "
     assert make_element("fact", "x", id=1, note="", trust=None) == '<fact id="1">x</fact>'
@@ -446,19 +292,3 @@ def test_a_turn_is_given_what_is_remembered_and_its_session_keeps_only_what_was_
     assert thinker.client.get("/health").json()["persona"] == "file"
     layers = next(e["data"] for e in read_trace(home.traces_file, again.trace_id) if e["event"] == "context.built")
     assert layers["trouble"] == [f"{RETRIEVE}: server_down"]
-
-
-class OwnProfileOnly(MemoryHub):
-    """A hub that refuses this person the profile, and a search that would bring it along."""
-
-    async def call(self, call: ToolCall, user_id: str) -> ToolResult:
-        if call.name == "memory_get_profile" or call.arguments.get("include_profile"):
-            return ToolResult.failure(ErrorBody(code="not_allowed", message="ada may not use it."))
-        return await super().call(call, user_id)
-
-
-@pytest.mark.req("CTX-01", "POL-01")
-async def test_a_person_who_may_not_have_the_profile_still_has_their_memories() -> None:
-    hub = OwnProfileOnly(get_profile=PROFILE, retrieve_memories={"facts": [FACT]})
-    found = await MemoryRecall(hub).recall(brief("Where do I live?"), "Where do I live?")
-    assert ([memory.fact for memory in found.memories], found.profile.content) == ([FACT["fact"]], {})

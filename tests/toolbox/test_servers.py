@@ -101,7 +101,7 @@ def _shown(pid: int, place: str) -> bytes:
     return Path(f"/proc/{pid}/{place}").read_bytes()
 
 
-def _in_memory(pid: int, needle: bytes) -> bool:
+def _in_memory(pid: int, matcher: bytes) -> bool:
     """Look through everything a process may write to."""
     maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
@@ -111,7 +111,7 @@ def _in_memory(pid: int, needle: bytes) -> bool:
                 low, high = (int(number, 16) for number in span.split("-"))
                 memory.seek(low)
                 try:
-                    if needle in memory.read(high - low):
+                    if matcher in memory.read(high - low):
                         return True
                 except OSError:
                     continue

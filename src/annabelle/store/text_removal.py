@@ -200,20 +200,20 @@ _OVERLAP = 100_000
 _SQLITE = b"SQLite format 3\x00"
 
 
-def bytes_contain(path: Path, needle: ForgetMatcher) -> bool:
+def bytes_contain(path: Path, matcher: ForgetMatcher) -> bool:
     """Whether a file's bytes contain the text; misses long rows split over database pages."""
     with path.open("rb") as file:
         tail = b""
         while chunk := file.read(_CHUNK):
-            if needle.found_in_bytes(tail + chunk):
+            if matcher.found_in_bytes(tail + chunk):
                 return True
             tail = chunk[-_OVERLAP:]
     return False
 
 
-def file_contains(path: Path, needle: ForgetMatcher) -> bool:
+def file_contains(path: Path, matcher: ForgetMatcher) -> bool:
     """Like `bytes_contain`, for a file that is not being written; also reads the rows of a database."""
-    return bytes_contain(path, needle) or (_is_database(path) and _rows_contain(path, needle))
+    return bytes_contain(path, matcher) or (_is_database(path) and _rows_contain(path, matcher))
 
 
 def _is_database(path: Path) -> bool:
@@ -221,10 +221,10 @@ def _is_database(path: Path) -> bool:
         return file.read(len(_SQLITE)) == _SQLITE
 
 
-def _rows_contain(path: Path, needle: ForgetMatcher) -> bool:
+def _rows_contain(path: Path, matcher: ForgetMatcher) -> bool:
     with contextlib.closing(driver.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as reading:
         try:
-            return any(needle.found_in(cell) for cell in _iterate_cells(reading))
+            return any(matcher.found_in(cell) for cell in _iterate_cells(reading))
         except driver.Error:
             return False  # a damaged copy: its bytes were searched
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from annabelle.servers.kit import Call, ToolServer
@@ -13,6 +14,8 @@ from annabelle.servers.memory.open_memory import OpenMemory
 from annabelle.servers.memory.server import assemble
 
 CallTool = Callable[..., Awaitable[Any]]
+
+TEA, CITY, MAIL = "Ada likes tea.", "Ada lives in Berlin.", "A mail says Ada is late, <!-- they say --> often"
 
 
 class Memory:
@@ -54,3 +57,29 @@ class Memory:
 
 
 MakeMemory = Callable[..., Memory]
+
+
+async def fill(memory: Memory, user: str = "owner", name: str = "Ada") -> CallTool:
+    """A little of everything, with a correction and something others wrote."""
+    call = memory.as_(user, message_id="msg_1", thread_id="thr_1")
+    read = memory.as_(user, trust="untrusted", origins=("gmail_read",))
+    await call("store_fact", fact=TEA.replace("Ada", name), category="preference")
+    await call("store_fact", fact=CITY.replace("Ada", name), category="background")
+    await read("store_fact", fact=MAIL.replace("Ada", name), category="pattern")
+    await call("store_fact", fact=f"{name} lives in Lisbon.", category="background")
+    contact = (await call("create_contact", name=f"Grace of {name}", email="grace@navy.mil", notes="a\n\nb")).contact.id
+    project = await call("create_project", name="Compiler", primary_contact_id=contact, participants=[contact])
+    await call("link_project_source", project_id=project.project.id, mcp_name="github", external_project_id="A-0")
+    await call("update_profile", updates={"user": {"city": "Berlin"}, "persona": {"name": "Annabelle"}})
+    await call("update_profile", updates={"user": {"city": "Lisbon", "likes": ["tea"]}}, reason="she moved")
+    await call("store_conversation", user_message=f"I am {name}", agent_response="Hello", session_id="thr_1")
+    return call
+
+
+async def facts(call: CallTool) -> dict[str, str]:
+    """The current facts with their labels."""
+    return {fact.fact: fact.trust for fact in (await call("list_facts", limit=50)).facts}
+
+
+def folder(memory: Memory, *names: str) -> Path:
+    return memory.config.export_folder.joinpath(*(names or ("annabelle",)))

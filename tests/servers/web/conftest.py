@@ -21,7 +21,8 @@ from servers.web.browsing import Web
 from servers.web.pages import Site
 from support.timing import seconds
 
-PATIENCE = BrowserTimeouts(action=seconds(4), navigation=seconds(6), settle=2)
+# Read once, perhaps in a quiet moment: what is meant to take too long is given less by `Web.hasty`.
+PATIENCE = BrowserTimeouts(action=seconds(12), navigation=seconds(20), settle=2)
 
 Names = dict[str, list[str]]
 MakeConfig = Callable[..., BrowserConfig]

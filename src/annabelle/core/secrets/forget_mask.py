@@ -148,43 +148,43 @@ _WORD = re.compile(r"[\w.:/+-]{1,120}")
 _LEAST_DIGITS = 6
 
 
-def mask_value(needle: ForgetMatcher, value: object, mask: str = FORGOTTEN_MASK, *, payload: bool = False) -> object:
+def mask_value(matcher: ForgetMatcher, value: object, mask: str = FORGOTTEN_MASK, *, payload: bool = False) -> object:
     """Replaces every string that contains the text by a mask."""
     if isinstance(value, str):
-        return _mask_text(needle, value, mask)
+        return _mask_text(matcher, value, mask)
     if isinstance(value, dict):
         entries = cast("dict[str, object]", value).items()
         return {
-            key if not payload and key in _STRUCTURE_FIELDS else _mask_key(needle, key, mask): item
+            key if not payload and key in _STRUCTURE_FIELDS else _mask_key(matcher, key, mask): item
             if not payload and key in _STRUCTURE_FIELDS and _is_structural(item)
-            else mask_value(needle, item, mask, payload=payload or key in PAYLOAD_FIELDS)
+            else mask_value(matcher, item, mask, payload=payload or key in PAYLOAD_FIELDS)
             for key, item in entries
         }
     if isinstance(value, list | tuple):
-        return [mask_value(needle, item, mask, payload=payload) for item in cast("Iterable[object]", value)]
-    return 0 if _is_number(value) and len(str(value)) >= _LEAST_DIGITS and needle.found_in(str(value)) else value
+        return [mask_value(matcher, item, mask, payload=payload) for item in cast("Iterable[object]", value)]
+    return 0 if _is_number(value) and len(str(value)) >= _LEAST_DIGITS and matcher.found_in(str(value)) else value
 
 
-def mask_json(needle: ForgetMatcher, text: str, mask: str = FORGOTTEN_MASK, *, payload: bool = False) -> str:
+def mask_json(matcher: ForgetMatcher, text: str, mask: str = FORGOTTEN_MASK, *, payload: bool = False) -> str:
     """Like `mask_value`, for stored JSON; text that is not JSON is masked as a whole."""
-    if not needle.found_in(text):
+    if not matcher.found_in(text):
         return text
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
         return mask
-    new = mask_value(needle, value, mask, payload=payload)
+    new = mask_value(matcher, value, mask, payload=payload)
     return text if new == value else json.dumps(new, separators=(",", ":"))
 
 
-def prune_value(needle: ForgetMatcher, value: object) -> object:
+def prune_value(matcher: ForgetMatcher, value: object) -> object:
     """Removes entries that contain the text, and records in lists that do; None if nothing is left."""
     if isinstance(value, dict):
         old = cast("dict[str, object]", value)
         kept = {
             key: new
             for key, item in old.items()
-            if not needle.found_in(key) and _is_kept(item, new := prune_value(needle, item))
+            if not matcher.found_in(key) and _is_kept(item, new := prune_value(matcher, item))
         }
         return kept if kept or not old else None
     if isinstance(value, list | tuple):
@@ -192,34 +192,34 @@ def prune_value(needle: ForgetMatcher, value: object) -> object:
         left = [
             new
             for item in items
-            if not _record_mentions(needle, item) and _is_kept(item, new := prune_value(needle, item))
+            if not _record_mentions(matcher, item) and _is_kept(item, new := prune_value(matcher, item))
         ]
         return left if left or not items else None
-    return value if mask_value(needle, value, payload=True) == value else None
+    return value if mask_value(matcher, value, payload=True) == value else None
 
 
 def _is_kept(old: object, new: object) -> bool:
     return new is not None or old is None
 
 
-def _record_mentions(needle: ForgetMatcher, item: object) -> bool:
+def _record_mentions(matcher: ForgetMatcher, item: object) -> bool:
     """Whether a record contains the text; a partial record would be useless."""
     values = cast("dict[str, object]", item).values() if isinstance(item, dict) else ()
-    return any(isinstance(value, str) and needle.found_in(value) for value in values)
+    return any(isinstance(value, str) and matcher.found_in(value) for value in values)
 
 
-def _mask_text(needle: ForgetMatcher, text: str, mask: str) -> str:
+def _mask_text(matcher: ForgetMatcher, text: str, mask: str) -> str:
     """Masks a string. If it contains JSON, such as a tool call's arguments, it stays JSON."""
-    if not needle.found_in(text):
+    if not matcher.found_in(text):
         return text
     if text.lstrip().startswith(("{", "[")):
-        new = mask_json(needle, text, mask, payload=True)
+        new = mask_json(matcher, text, mask, payload=True)
         return mask if new == text else new
     return mask
 
 
-def _mask_key(needle: ForgetMatcher, key: str, mask: str) -> str:
-    return mask if needle.found_in(key) else key
+def _mask_key(matcher: ForgetMatcher, key: str, mask: str) -> str:
+    return mask if matcher.found_in(key) else key
 
 
 def _is_structural(item: object) -> bool:

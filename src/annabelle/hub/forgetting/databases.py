@@ -101,27 +101,27 @@ class DatabaseSnapshots:
     def __init__(self, url: str | None) -> None:
         self._url = url
 
-    async def find_holding(self, needle: ForgetMatcher) -> list[str]:
-        return [] if self._url is None else await asyncio.to_thread(self._scan, self._url, needle, False)
+    async def find_holding(self, matcher: ForgetMatcher) -> list[str]:
+        return [] if self._url is None else await asyncio.to_thread(self._scan, self._url, matcher, False)
 
-    async def drop(self, needle: ForgetMatcher) -> int:
-        return 0 if self._url is None else len(await asyncio.to_thread(self._scan, self._url, needle, True))
+    async def drop(self, matcher: ForgetMatcher) -> int:
+        return 0 if self._url is None else len(await asyncio.to_thread(self._scan, self._url, matcher, True))
 
     @staticmethod
-    def _scan(url: str, needle: ForgetMatcher, drop: bool) -> list[str]:
+    def _scan(url: str, matcher: ForgetMatcher, drop: bool) -> list[str]:
         with open_database(url, SERVER) as engine, engine.begin() as connection:
             names = [name for name in sa.inspect(connection).get_schema_names() if name.startswith(_PREFIXES)]
-            found = [name for name in sorted(names) if _holds(connection, name, needle)]
+            found = [name for name in sorted(names) if _holds(connection, name, matcher)]
             for name in found if drop else []:
                 connection.execute(sa.text(f'DROP SCHEMA "{name}" CASCADE'))
             return found
 
 
-def _holds(connection: Connection, schema: str, needle: ForgetMatcher) -> bool:
+def _holds(connection: Connection, schema: str, matcher: ForgetMatcher) -> bool:
     for table in sa.inspect(connection).get_table_names(schema=schema):
         query = sa.text(f'SELECT * FROM "{schema}"."{table}"')  # noqa: S608  names of ours
         # Closed at the first match, because a table that is being read cannot be dropped.
         with connection.execute(query, execution_options={"yield_per": _BATCH}) as rows:
-            if any(isinstance(cell, str) and needle.found_in(cell) for row in rows for cell in row):
+            if any(isinstance(cell, str) and matcher.found_in(cell) for row in rows for cell in row):
                 return True
     return False

@@ -113,12 +113,12 @@ FileLine = tuple[int, bytes]
 """Offset of a line in its file, and its bytes without the line ending."""
 
 
-def mask_lines(path: Path, needle: ForgetMatcher, *, apply: bool) -> int:
+def mask_lines(path: Path, matcher: ForgetMatcher, *, apply: bool) -> int:
     """Overwrite the lines that hold the text. Returns how many there were."""
     descriptor = os.open(path, os.O_RDWR if apply else os.O_RDONLY)
     try:
         blob = b"".join(iter(lambda: os.read(descriptor, 4_000_000), b""))
-        found = list(find_replacements(blob, needle))
+        found = list(find_replacements(blob, matcher))
         for at, line in found if apply else []:
             os.pwrite(descriptor, line, at)
         if apply and found:
@@ -128,19 +128,19 @@ def mask_lines(path: Path, needle: ForgetMatcher, *, apply: bool) -> int:
         os.close(descriptor)
 
 
-def find_replacements(blob: bytes, needle: ForgetMatcher) -> Iterator[FileLine]:
-    if not needle.found_in_bytes(blob):
+def find_replacements(blob: bytes, matcher: ForgetMatcher) -> Iterator[FileLine]:
+    if not matcher.found_in_bytes(blob):
         return
     plain: list[FileLine] = []
     for at, line in _split_lines(blob):
         record = _parse_record(line)
         if record is None:
             plain.append((at, line))
-        elif needle.found_in(line.decode(errors="replace")):
-            new = _mask_record(line, record, needle)
+        elif matcher.found_in(line.decode(errors="replace")):
+            new = _mask_record(line, record, matcher)
             if new is not None:
                 yield at, new
-    for at, line in _lines_holding(plain, needle):
+    for at, line in _lines_holding(plain, matcher):
         new = FORGOTTEN_MASK.encode()[: len(line)].ljust(len(line))
         if new != line:  # the mask itself may match the text
             yield at, new
@@ -163,10 +163,10 @@ def _parse_record(line: bytes) -> dict[str, object] | list[object] | None:
         return None
 
 
-def _mask_record(line: bytes, record: dict[str, object] | list[object], needle: ForgetMatcher) -> bytes | None:
+def _mask_record(line: bytes, record: dict[str, object] | list[object], matcher: ForgetMatcher) -> bytes | None:
     """The masked record padded with blanks, None if the text matches only across its JSON syntax."""
     for mask in (FORGOTTEN_MASK, ""):
-        new = mask_value(needle, record, mask)
+        new = mask_value(matcher, record, mask)
         if new == record:
             return None
         written = json.dumps(new, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
@@ -175,43 +175,43 @@ def _mask_record(line: bytes, record: dict[str, object] | list[object], needle: 
     return FORGOTTEN_MASK.encode()[: len(line)].ljust(len(line))
 
 
-def _lines_holding(lines: list[FileLine], needle: ForgetMatcher) -> Iterator[FileLine]:
+def _lines_holding(lines: list[FileLine], matcher: ForgetMatcher) -> Iterator[FileLine]:
     """Lines that hold the text, or a part of it that continues on the next line."""
     texts = [line.decode(errors="replace") for _at, line in lines]
-    hit = {number for number, text in enumerate(texts) if needle.found_in(text)}
+    hit = {number for number, text in enumerate(texts) if matcher.found_in(text)}
     spellings = [fold_unescaped(text) for text in texts]
     for which in range(max(map(len, spellings), default=0)):
         chosen = ((number, ways[min(which, len(ways) - 1)]) for number, ways in enumerate(spellings))
         folded = [(number, text) for number, text in chosen if text]
         starts = list(accumulate((len(text) + 1 for _number, text in folded), initial=0))
-        for start, end in needle.find_spans(" ".join(text for _number, text in folded)):
+        for start, end in matcher.find_spans(" ".join(text for _number, text in folded)):
             first, last = bisect_right(starts, start) - 1, bisect_right(starts, end - 1) - 1
             hit |= {folded[place][0] for place in range(first, last + 1)}
     for number in sorted(hit):
         yield lines[number]
 
 
-def prune_export(path: Path, needle: ForgetMatcher, *, apply: bool) -> int:
+def prune_export(path: Path, matcher: ForgetMatcher, *, apply: bool) -> int:
     """Rewrite an export without the text. Returns how many lines or files held it."""
     blob = path.read_bytes()
-    if not needle.found_in_bytes(blob):
+    if not matcher.found_in_bytes(blob):
         return 0
     if path.suffix == ".json":
-        kept, count = _prune_json(blob, needle), 1
+        kept, count = _prune_json(blob, matcher), 1
     else:
-        gone = {at for at, _line in find_replacements(blob, needle)}
+        gone = {at for at, _line in find_replacements(blob, matcher)}
         kept, count = _drop_lines(blob, gone), len(gone)
     if apply:
         _replace_file(path, kept)
     return count
 
 
-def _prune_json(blob: bytes, needle: ForgetMatcher) -> str:
+def _prune_json(blob: bytes, matcher: ForgetMatcher) -> str:
     try:
         value: object = json.loads(blob)
     except (ValueError, RecursionError):
         return ""  # a broken document is of no use
-    return json.dumps(prune_value(needle, value), ensure_ascii=False, indent=2) + "\n"
+    return json.dumps(prune_value(matcher, value), ensure_ascii=False, indent=2) + "\n"
 
 
 def _drop_lines(blob: bytes, gone: set[int]) -> str:
@@ -240,12 +240,12 @@ _OWN_BYTES = 5_000_000
 _NAMED = 50
 
 
-def sweep_files(places: HomeFiles, needle: ForgetMatcher, *, apply: bool) -> dict[str, int]:
+def sweep_files(places: HomeFiles, matcher: ForgetMatcher, *, apply: bool) -> dict[str, int]:
     """Counts the lines, files and copies that hold the text, by place. With `apply`, removes them."""
     counts: Counter[str] = Counter()
     for found in places.files():
         try:
-            counts[found.place] += _sweep_file(found, needle, apply=apply)
+            counts[found.place] += _sweep_file(found, matcher, apply=apply)
         except FileNotFoundError:
             continue  # a rotated log or a replaced backup
         except OSError as error:
@@ -256,35 +256,35 @@ def sweep_files(places: HomeFiles, needle: ForgetMatcher, *, apply: bool) -> dic
     return {place: count for place, count in counts.items() if count}
 
 
-def count_database_remains(places: HomeFiles, needle: ForgetMatcher) -> int:
+def count_database_remains(places: HomeFiles, matcher: ForgetMatcher) -> int:
     """Number of database files that hold the text in their bytes, including free pages."""
-    return sum(bytes_contain(path, needle) for path in places.databases())
+    return sum(bytes_contain(path, matcher) for path in places.databases())
 
 
-def find_personal_files(places: HomeFiles, needle: ForgetMatcher) -> list[str]:
+def find_personal_files(places: HomeFiles, matcher: ForgetMatcher) -> list[str]:
     """The person's own files that hold the text. Large files are skipped, and the search is bounded."""
-    return [str(path) for path in _walk_personal_files(places, needle)]
+    return [str(path) for path in _walk_personal_files(places, matcher)]
 
 
-def _walk_personal_files(places: HomeFiles, needle: ForgetMatcher) -> Iterator[Path]:
+def _walk_personal_files(places: HomeFiles, matcher: ForgetMatcher) -> Iterator[Path]:
     named = 0
     for looked, path in enumerate(places.personal_files()):
         if looked >= _OWN_FILES or named >= _NAMED:
             return
         try:
-            if path.stat().st_size <= _OWN_BYTES and bytes_contain(path, needle):
+            if path.stat().st_size <= _OWN_BYTES and bytes_contain(path, matcher):
                 named += 1
                 yield path
         except OSError as error:
             _log.info("A file was not looked through: %s", error.strerror)
 
 
-def _sweep_file(found: HomeFile, needle: ForgetMatcher, *, apply: bool) -> int:
+def _sweep_file(found: HomeFile, matcher: ForgetMatcher, *, apply: bool) -> int:
     if found.treatment == "lines":
-        return mask_lines(found.path, needle, apply=apply)
+        return mask_lines(found.path, matcher, apply=apply)
     if found.treatment == "export":
-        return prune_export(found.path, needle, apply=apply)
-    if not file_contains(found.path, needle):
+        return prune_export(found.path, matcher, apply=apply)
+    if not file_contains(found.path, matcher):
         return 0
     if apply:
         shred_file(found.path)

@@ -159,14 +159,14 @@ class ForgetService:
         return ForgetReport(report_lines({"remains of deleted rows": left}), own=found.own)
 
     async def _find_everywhere(self, asked: ForgetRequest) -> ForgetReport:
-        targets, needle = self._targets, ForgetMatcher(asked.texts)
-        looking = TextRemoval(needle, apply=False, user_id=asked.user_id)
+        targets, matcher = self._targets, ForgetMatcher(asked.texts)
+        looking = TextRemoval(matcher, apply=False, user_id=asked.user_id)
         remembered = await targets.memory.find_matches(asked.texts, asked.user_id, asked.agent_id)
         stored = await targets.database.read(lambda conn: text_removal.remove_text(conn, looking))
         turns = await targets.engines.sweep(looking)
-        files = await asyncio.to_thread(sweep_files, targets.files, needle, apply=False)
-        copies = await targets.snapshots.find_holding(needle)
-        own = await asyncio.to_thread(find_personal_files, targets.files, needle)
+        files = await asyncio.to_thread(sweep_files, targets.files, matcher, apply=False)
+        copies = await targets.snapshots.find_holding(matcher)
+        own = await asyncio.to_thread(find_personal_files, targets.files, matcher)
         places = report_lines(remembered.counts, stored, {"turns": turns, "backups": len(copies)}, files)
         return ForgetReport(places, remembered.facts, tuple(own))
 
@@ -253,8 +253,8 @@ class ForgetService:
         return ForgetReport(places, facts, left.own)
 
     async def _run_pass(self, asked: ForgetRequest) -> tuple[list[Mapping[str, int]], MemoryMatches]:
-        targets, needle = self._targets, ForgetMatcher(asked.texts)
-        sweep = TextRemoval(needle, apply=True, user_id=asked.user_id)
+        targets, matcher = self._targets, ForgetMatcher(asked.texts)
+        sweep = TextRemoval(matcher, apply=True, user_id=asked.user_id)
         remembered = await targets.memory.forget(asked.texts, asked.user_id, asked.agent_id)
         failpoint("hub.forget_memory_done")
         stored = await targets.database.write(lambda conn: _mask_rows(conn, sweep))
@@ -263,8 +263,8 @@ class ForgetService:
         failpoint("hub.forget_store_done")
         turns = await targets.engines.sweep(sweep)
         failpoint("hub.forget_engines_done")
-        copies = await targets.snapshots.drop(needle)
-        files = await asyncio.to_thread(sweep_files, targets.files, needle, apply=True)
+        copies = await targets.snapshots.drop(matcher)
+        files = await asyncio.to_thread(sweep_files, targets.files, matcher, apply=True)
         failpoint("hub.forget_files_done")
         return [remembered.counts, stored, {"turns": turns, "backups": copies}, files], remembered
 

@@ -43,15 +43,15 @@ def test_it_is_found_however_it_is_spelt(held: str):
 
 
 def test_it_is_found_in_the_bytes_of_any_file():
-    needle = ForgetMatcher([SECRET])
-    assert needle.found_in_bytes(b"\x00\xff" + SECRET.encode("utf-16-le") + b"\x00")
-    assert needle.found_in_bytes(b"\x80" + SECRET.upper().encode("utf-16-be"))
-    assert needle.found_in_bytes(b"\xff\xfe rows " + SECRET.encode())
-    assert not needle.found_in_bytes(SECRET[:-1].encode())
+    matcher = ForgetMatcher([SECRET])
+    assert matcher.found_in_bytes(b"\x00\xff" + SECRET.encode("utf-16-le") + b"\x00")
+    assert matcher.found_in_bytes(b"\x80" + SECRET.upper().encode("utf-16-be"))
+    assert matcher.found_in_bytes(b"\xff\xfe rows " + SECRET.encode())
+    assert not matcher.found_in_bytes(SECRET[:-1].encode())
 
 
 def test_what_is_not_it_is_not_found():
-    needle = ForgetMatcher([SECRET])
+    matcher = ForgetMatcher([SECRET])
     for other in (
         "",
         "Zürich",
@@ -60,7 +60,7 @@ def test_what_is_not_it_is_not_found():
         "zurich vault 4711",
         base64.b64encode(b"Z").decode(),
     ):
-        assert not needle.found_in(other)
+        assert not matcher.found_in(other)
 
 
 def test_one_of_several_texts_is_enough_and_nothing_finds_nothing():
@@ -70,15 +70,15 @@ def test_one_of_several_texts_is_enough_and_nothing_finds_nothing():
 
 
 def test_text_with_backslashes_is_found_as_it_stands_and_escaped():
-    needle = ForgetMatcher(["C:\\temp\\new"])
-    assert needle.found_in("at C:\\temp\\new now")
-    assert needle.found_in(json.dumps("C:\\temp\\new"))
+    matcher = ForgetMatcher(["C:\\temp\\new"])
+    assert matcher.found_in("at C:\\temp\\new now")
+    assert matcher.found_in(json.dumps("C:\\temp\\new"))
 
 
 @given(st.text(min_size=3, max_size=30).filter(lambda text: len(fold_spelling(text)) >= 3), st.text(max_size=20))
 def test_whatever_is_written_as_json_is_found_again(text: str, around: str):
-    needle = ForgetMatcher([text])
-    assert needle.found_in(f"{around} {text} {around}")
+    matcher = ForgetMatcher([text])
+    assert matcher.found_in(f"{around} {text} {around}")
     encodable = text.encode(errors="replace").decode()
     assert ForgetMatcher([encodable]).found_in_bytes(f"{around} {encodable}".encode(errors="replace"))
 
