@@ -16,6 +16,7 @@ from annabelle.core.errors import AnnabelleError, InvalidArguments
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject, ToolAnnotations, ToolResult, ToolSpec
 from annabelle.embeddings import Embedder, EmbeddingsUnavailable
+from annabelle.language.lexicon import load_lexicon
 from annabelle.thinker.prompt.clock import format_day
 from annabelle.thinker.selection.selection import LOCAL_SERVER
 from annabelle.thinker.session.records import Archive, parse_turn
@@ -28,15 +29,7 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"\w+")
 _LEAST_LETTERS: Final = 3
-# Words of any question. Short on purpose: a wrong word here hides a conversation.
-_COMMON: Final = frozenset(
-    {
-        "about", "and", "are", "but", "can", "did", "does", "for", "from", "had", "has", "have", "her", "him", "his",
-        "how", "into", "its", "not", "our", "out", "said", "she", "talk", "tell", "that", "the", "their", "them",
-        "then", "there", "they", "this", "was", "were", "what", "when", "where", "which", "who", "why", "will", "with",
-        "would", "you", "your",
-    }
-)  # fmt: skip
+_COMMON: Final = load_lexicon("recall").words("common_in_archives")
 
 
 def extract_words(text: str) -> list[str]:
