@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from annabelle.core import jsonl
 from annabelle.core.errors import ProviderDown
 from annabelle.llm.gguf_models import PACKAGED
 from annabelle.llm.types import ModelChoice, Purpose
@@ -242,6 +243,20 @@ async def test_a_file_cut_anywhere_behind_its_summary_keeps_what_stands_before(t
         await torn.append(THREAD, turn(4))
         assert ids((await FileSessionStore(tmp_path, "tess").session(THREAD)).turns) == ["msg_2", "msg_3", "msg_4"]
         assert all(json.loads(line) for line in path.read_bytes().splitlines())
+
+
+@pytest.mark.req("SES-01")
+async def test_turns_before_a_line_that_cleared_them_are_kept_with_the_older_ones(tmp_path: Path) -> None:
+    store = FileSessionStore(tmp_path, "tess")
+    for number in range(2):
+        await store.append(THREAD, turn(number))
+    jsonl.append_records(store.path(THREAD), [{"type": "cleared"}])  # as earlier versions wrote it
+    again = FileSessionStore(tmp_path, "tess")
+    for number in range(2, 5):
+        await again.append(THREAD, turn(number))
+    assert await again.compact(THREAD, Compaction(message_id="msg_3", summary="Two.", turns=2))
+    older = jsonl.load_records(again.older_path(THREAD))
+    assert [record["message_id"] for record in older] == ["msg_0", "msg_1", "msg_2", "msg_3"]
 
 
 @pytest.mark.req("SES-01", "SES-02")

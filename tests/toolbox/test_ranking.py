@@ -15,6 +15,9 @@ from annabelle.core.contract import ToolList
 from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ModelName, make_embedder
 from annabelle.toolbox.ranking import ToolRanker
+from annabelle.toolbox.ranking.index import WordEvidence
+from annabelle.toolbox.ranking.ranker import fuse_scores
+from annabelle.toolbox.ranking.vectors import MeaningScores
 from annabelle.toolbox.ranking.words import fold_text, split_words, stem
 
 
@@ -105,6 +108,16 @@ async def test_meaning_ranks_where_no_word_fits_and_words_rank_beside_it() -> No
     assert await first(pointing, "qwyx vorpal") == "house_send_email"
     both = await pointing.rank(HOUSE, "list the files in the folder")
     assert [tool.name for tool in both.tools[:2]] == ["house_send_email", "house_list_files"]
+
+
+@pytest.mark.req("SEL-10")
+@pytest.mark.parametrize("part", ["words", "concepts", "whole", "part", "name"])
+def test_each_kind_of_evidence_counts_beside_the_others(part: str) -> None:
+    even, second = np.full(3, 0.5, np.float32), np.array([0.2, 0.9, 0.1], np.float32)
+    scores = {name: second if name == part else even for name in ("words", "concepts", "whole", "part", "name")}
+    evidence = WordEvidence(scores["words"], scores["concepts"], elsewhere=False, asked=1.0)
+    fused = fuse_scores(evidence, MeaningScores(scores["whole"], scores["part"], scores["name"], near=None))
+    assert fused.order.tolist() == [1, 0, 2]
 
 
 @pytest.mark.req("SEL-02")
