@@ -188,7 +188,7 @@ class System:
     def _is_ours(process: psutil.Process) -> bool:
         command = " ".join(process.cmdline())
         zombie = process.status() == psutil.STATUS_ZOMBIE
-        return zombie or "annabelle." in command or "warm_process" in command or "witness_server" in command
+        return zombie or "annabelle." in command or "witness_server" in command
 
     def stop(self) -> int:
         """Stop the hub as a service manager does; its exit code."""

@@ -1,9 +1,4 @@
-"""Processes for crash tests, forked from one that has imported everything.
-
-Each line of standard input is `{"arguments": [FLOWS_URL, DATABASE_URL, WITNESS, COMMAND, …], "environment": …, "log":
-FILE}`. Two lines answer it: the process's id when it runs, and its exit code when it ends. Each effect of a process is
-a line in WITNESS.
-"""
+"""Processes for crash tests: `worker FLOWS_URL DATABASE_URL WITNESS COMMAND …`. Each effect is a line in WITNESS."""
 
 from __future__ import annotations
 
@@ -12,9 +7,7 @@ import json
 import os
 import sys
 import time
-import traceback
 from pathlib import Path
-from typing import Any
 
 from annabelle.core.backoff import RetryPolicy
 from annabelle.core.errors import ProviderDown, ProviderRateLimited
@@ -182,32 +175,5 @@ async def work(arguments: list[str]) -> None:
         await durable.close()
 
 
-def be_a_worker(request: dict[str, Any]) -> None:
-    """Run one command in a forked child; never returns."""
-    log = os.open(request["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    for target, descriptor in ((0, os.open(os.devnull, os.O_RDONLY)), (1, log), (2, log)):
-        os.dup2(descriptor, target)
-    os.environ.clear()
-    os.environ.update(request["environment"])
-    code = 1
-    try:
-        asyncio.run(work(request["arguments"]))
-        code = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-
-
 def main() -> None:
-    for line in iter(sys.stdin.buffer.readline, b""):
-        if (pid := os.fork()) == 0:
-            be_a_worker(json.loads(line))
-        os.write(1, f"{pid}\n".encode())
-        os.write(1, f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n".encode())
-
-
-if __name__ == "__main__":
-    main()
+    asyncio.run(work(sys.argv[1:]))

@@ -13,7 +13,7 @@ SLOW_FOLDERS = frozenset({"crash", "durable", "e2e", "project"})
 # Fixtures that start a process, or give a test the means to.
 SLOW_FIXTURES = frozenset(
     {
-        "as_process", "both_ways", "codexec", "imap_box", "incubator", "known", "mail_servers", "make_hub",
+        "as_process", "both_ways", "codexec", "imap_box", "known", "mail_servers", "make_hub",
         "make_server", "make_web", "postgres", "postgres_url", "radicale", "running", "shared", "shared_hub", "spare",
         "terminal", "visit", "web", "with_servers", "worker",
     }

@@ -1,4 +1,4 @@
-"""Hubs and commands forked from one process that has imported everything, so that a test pays no seconds of imports.
+"""Programs forked from one process that has imported everything, so that a test pays no seconds of imports.
 
 What is forked runs the program's own `main` in its own process, with exactly the environment it is given. The two fork
 servers of a hub are forked ahead, while it has one thread, and do in every other respect what a hub's own do.
@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -101,7 +102,8 @@ class Template:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._codes: dict[int, int] = {}
-        self._homes: dict[int, str] = {}
+        self._running: dict[int, str] = {}
+        self._homes: set[str] = set()
         self._lock = threading.Lock()
 
     @property
@@ -110,7 +112,10 @@ class Template:
 
     def works_in(self, pid: int, home: Path) -> bool:
         """Whether this is a process forked for that home. Its environment, as others see it, is the template's."""
-        return self._homes.get(pid) == str(home)
+        return self._running.get(pid) == str(home)
+
+    def has_worked_in(self, home: Path) -> bool:
+        return str(home) in self._homes
 
     def stop(self) -> None:
         """End the process, and everything that still runs with it."""
@@ -123,27 +128,37 @@ class Template:
     ) -> WarmProcess:
         """A program whose output is read through pipes."""
         assert len(stdin.encode()) <= _MAX_INPUT
-        with self._lock, _pipe() as (input_, into), _pipe() as (out, child_out), _pipe() as (errors, child_errors):
+        with _pipe() as (input_, into), _pipe() as (out, child_out), _pipe() as (errors, child_errors):
             into.write(stdin.encode())
             into.close()
             streams = [input_.fileno(), child_out.fileno(), child_errors.fileno()]
-            process = self._fork(program, environment, arguments, streams)
+            process = self.fork(program, environment, streams, arguments)
             process.stdout, process.stderr = os.fdopen(os.dup(out.fileno())), os.fdopen(os.dup(errors.fileno()))
             return process
 
-    def spawn_into(self, program: str, environment: Mapping[str, str], log: IO[bytes]) -> WarmProcess:
+    def spawn_into(
+        self, program: str, environment: Mapping[str, str], log: IO[bytes], arguments: Sequence[str] = ()
+    ) -> WarmProcess:
         """A program whose output goes into a file."""
-        with self._lock, open(os.devnull) as null:
-            return self._fork(program, environment, (), [null.fileno(), log.fileno(), log.fileno()])
+        with open(os.devnull) as null:
+            return self.fork(program, environment, [null.fileno(), log.fileno(), log.fileno()], arguments)
+
+    def fork(
+        self, program: str, environment: Mapping[str, str], streams: Sequence[int], arguments: Sequence[str] = ()
+    ) -> WarmProcess:
+        """A program with these standard streams: the module's `main` is run."""
+        with self._lock:
+            return self._fork(program, environment, streams, arguments)
 
     def exit_code(self, pid: int) -> int:
         with self._lock:
             while pid not in self._codes:
                 self._receive()
+            self._running.pop(pid)
             return self._codes.pop(pid)
 
     def _fork(
-        self, program: str, environment: Mapping[str, str], arguments: Sequence[str], streams: list[int]
+        self, program: str, environment: Mapping[str, str], streams: Sequence[int], arguments: Sequence[str]
     ) -> WarmProcess:
         control = self._control = self._control or self._start()
         request: control_socket.ControlMessage = {
@@ -157,7 +172,8 @@ class Template:
         while "code" in message:
             message, descriptors = self._receive()
         pid = cast("int", message["pid"])
-        self._homes[pid] = environment.get(HOME_VARIABLE, "")
+        self._running[pid] = environment.get(HOME_VARIABLE, "")
+        self._homes.add(self._running[pid])
         return WarmProcess(self, pid, descriptors[0])
 
     def _start(self) -> socket.socket:
@@ -166,7 +182,12 @@ class Template:
             # numpy's threads would make it unsafe to fork. The last word is how a command recognises a hub.
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "support.warm_process", str(theirs.fileno()), "annabelle.hub"],
-                env={"PATH": os.environ["PATH"], "OPENBLAS_NUM_THREADS": "1", **environment_mark()},
+                env={
+                    "PATH": os.environ["PATH"],
+                    "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # where no namespace keeps the network away
+                    "OPENBLAS_NUM_THREADS": "1",
+                    **environment_mark(),
+                },
                 cwd=Path(__file__).parent.parent,
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
@@ -263,6 +284,8 @@ def _become_program(message: control_socket.ControlMessage, streams: list[int], 
         code = importlib.import_module(program).main() or 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
     finally:
         flush_and_exit(code)
 

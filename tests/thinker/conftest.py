@@ -1,4 +1,4 @@
-"""What tests of the thinker have: an incubator for real processes, a fake hub, a scripted model."""
+"""What tests of the thinker have: real processes, a fake hub, a scripted model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from annabelle.core.home import Home
 from support.postgres import early, postgres, postgres_url
 from support.scripted_model import ScriptedServer
 from thinker.fake_hub import FakeHub
-from thinker.thinkers import Incubator, Thinker
+from thinker.thinkers import Thinker
 
 __all__ = ["postgres", "postgres_url"]
 
@@ -22,13 +22,6 @@ Start = Callable[..., Thinker]
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     early(items)
-
-
-@pytest.fixture(scope="session")
-def incubator() -> Iterator[Incubator]:
-    made = Incubator()
-    yield made
-    made.close()
 
 
 @pytest.fixture
@@ -64,10 +57,10 @@ def settings(model: ScriptedServer, failpoints: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def spare(incubator: Incubator, home: Home, tmp_path: Path) -> Iterator[Callable[[], Thinker]]:
+def spare(home: Home, tmp_path: Path) -> Iterator[Callable[[], Thinker]]:
     """Makes processes that wait to be adopted."""
     with ExitStack() as stack:
-        yield lambda: stack.enter_context(Thinker(incubator, home.root, tmp_path / "stderr.log"))
+        yield lambda: stack.enter_context(Thinker(home.root, tmp_path / "stderr.log"))
 
 
 @pytest.fixture

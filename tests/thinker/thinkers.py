@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,46 +16,22 @@ import httpx
 from annabelle.core.contract import TOKEN_HEADER, AgentProfile, ThinkerBoot, TurnBrief, TurnState
 from annabelle.core.ids import new_id
 from support import timing
+from support.warm_process import TEMPLATE
 
 SECRET = "the-secret-of-this-process"
 PATIENCE = 60.0
 MAX_WAIT_SECONDS = 600.0  # the most that a thinker takes
 
 
-class Incubator:
-    """One process with all imports done, from which thinkers are forked."""
-
-    def __init__(self) -> None:
-        self._ours, theirs = socket.socketpair()
-        self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("incubator.py")), str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-        )
-        theirs.close()
-        self._ours.settimeout(timing.seconds(PATIENCE))
-        if self._ours.recv(100) != b"ready":
-            self.close()
-            raise RuntimeError("The thinker can not be imported; its error is on standard error.")
-
-    def fork(self, environment: dict[str, str], stdin: int, stdout: int, stderr: int) -> int:
-        socket.send_fds(self._ours, [json.dumps(environment).encode()], [stdin, stdout, stderr])
-        return int(self._ours.recv(100))
-
-    def close(self) -> None:
-        self._ours.close()
-        self._process.wait(timeout=timing.seconds(PATIENCE))
-
-
 class Thinker:
     """One thinker process. Leaving the `with` block kills it."""
 
-    def __init__(self, incubator: Incubator, home: Path, errors: Path) -> None:
+    def __init__(self, home: Path, errors: Path) -> None:
         child_in, self._stdin = os.pipe()
         self._stdout, child_out = os.pipe()
         with errors.open("ab") as log:
             bare = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
-            self.pid = incubator.fork(bare, child_in, child_out, log.fileno())
+            self._process = TEMPLATE.fork("annabelle.thinker.boot", bare, [child_in, child_out, log.fileno()])
         os.close(child_in)
         os.close(child_out)
         self._home, self._lines = home, self._read_lines()
@@ -113,18 +86,19 @@ class Thinker:
         reply.raise_for_status()
         return [json.loads(line) for line in reply.text.splitlines()]
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def kill(self, number: int = signal.SIGKILL) -> None:
-        try:
-            os.kill(self.pid, number)
-        except ProcessLookupError:
-            return
+        self._process.send_signal(number)
 
     @property
     def alive(self) -> bool:
-        return Path(f"/proc/{self.pid}").exists()
+        return self._process.poll() is None
 
     def wait_until_gone(self) -> None:
-        wait_for(lambda: not self.alive)
+        self._process.wait(timing.seconds(PATIENCE))
 
     def __enter__(self) -> Thinker:
         return self
