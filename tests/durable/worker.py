@@ -110,16 +110,21 @@ async def turns(database_url: str, durable: Durable, witness: Witness, total: in
             message = await db.read(lambda c: messages.load_message(c, message_id))
             witness.note("turn", chat=message.chat_id, text=message.content)
             await asyncio.sleep(0.002)
+            return message.content
 
+        content = await durable.step("answer", answer)
+
+        # A step of its own, as in the hub: until the answer is recorded, the thread does nothing else.
+        async def deliver() -> object:
             def finish(c) -> None:
-                messages.add_reply(c, reply_to=message_id, content=f"re: {message.content}")
-                messages.set_message_state(c, message_id, "done")
+                if messages.set_message_state(c, message_id, "done"):
+                    messages.add_reply(c, reply_to=message_id, content=f"re: {content}")
                 messages.release_claim(c, message_id)
 
             await db.write(finish)
             return None
 
-        await durable.step("answer", answer)
+        await durable.step("deliver", deliver)
 
         async def next_one() -> object:
             await lanes.finish_message(message_id)
