@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import gc
 import os
 import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
+import certifi
 import psutil
 import pytest
 from hypothesis import settings
@@ -18,6 +22,7 @@ from hypothesis import settings
 from annabelle.core.home import HOME_VARIABLE, Home
 from annabelle.core.secrets.redactor import is_secret_name
 from annabelle.core.settings import Settings
+from annabelle.embeddings import embedded_model
 from annabelle.store.database import Database, sqlite_url
 from support import network
 from support.few_servers import FEW_SERVERS
@@ -37,6 +42,8 @@ _reaper = Reaper()
 def pytest_configure(config: pytest.Config) -> None:
     """Plain `pytest` has no namespace around it, so the guard comes in; `make test` brings the namespace."""
     os.environ.update(FEW_SERVERS)
+    _load_once()
+    gc.disable()  # until everything is collected
     # How long an example takes says something about the machine, not about the program.
     settings.register_profile("full", deadline=None)
     settings.register_profile(QUICK_PROFILE, deadline=None, max_examples=QUICK_EXAMPLES)
@@ -54,6 +61,17 @@ def pytest_configure(config: pytest.Config) -> None:
         guard_folder = str(Path(network.__file__).parent / "loopback_only")
         if guard_folder not in os.environ.get("PYTHONPATH", ""):
             os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [guard_folder, os.environ.get("PYTHONPATH")]))
+
+
+def _load_once() -> None:
+    """What a process needs once takes a tenth of a second, and a worker runs thousands of tests."""
+    embedded_model.load_weights = functools.cache(embedded_model.load_weights)
+    # No test reaches a server whose certificate the system's 140 authorities could tell anything about.
+    if "SSL_CERT_FILE" not in os.environ:
+        one = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----")
+        file = Path(tempfile.gettempdir()) / f"annabelle-tests-{os.getuid()}.pem"
+        file.write_text("".join(one[:2]) + "\n")
+        os.environ["SSL_CERT_FILE"] = str(file)
 
 
 def pytest_unconfigure() -> None:
@@ -89,6 +107,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for mark in item.iter_markers():
             if mark.name in ("req", "incident") and not 1 <= len(mark.args) <= 4:
                 raise pytest.UsageError(f"{item.nodeid}: @{mark.name} takes one to four ids")
+
+
+def pytest_collection_finish() -> None:
+    """Nine thousand collected tests stay to the end: looking through them for garbage again and again is wasted."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

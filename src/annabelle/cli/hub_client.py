@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from annabelle.core.contract import CLIENT_HEADER, TERMINAL, TOKEN_HEADER
 from annabelle.core.errors import AnnabelleError, ErrorBody, HubUnreachable, TooManyRequests, Unavailable
 from annabelle.core.home import Home
+from annabelle.core.network_access import trust_store
 from annabelle.core.settings import load_settings
 from annabelle.core.tools import JsonObject, ToolResult
 
@@ -135,6 +136,7 @@ class CliHubClient:
     def __init__(self, address: HubAddress) -> None:
         self._http = httpx.AsyncClient(
             base_url=address.url,
+            verify=trust_store(address.url),
             headers={TOKEN_HEADER: address.token, CLIENT_HEADER: TERMINAL},
             timeout=httpx.Timeout(REQUEST_SECONDS, connect=5.0),
             trust_env=False,  # never use a proxy for loopback

@@ -36,7 +36,7 @@ def run_by_default(app: typer.Typer) -> Callable[[Command], Command]:
 
     def register(command: Command) -> Command:
         @app.callback(invoke_without_command=True)
-        def run(context: typer.Context, json: Json = False) -> None:  # pyright: ignore[reportUnusedFunction]  Typer does
+        def run(context: typer.Context, json: Json = False) -> None:  # pyright: ignore[reportUnusedFunction]  Typer uses it
             if context.invoked_subcommand is None:
                 command(json=json)
 

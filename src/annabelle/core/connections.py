@@ -102,11 +102,10 @@ class ConnectionFile(Generic[M]):
         """The account, None if there is none. An unreadable file is a ConfigMistake."""
         try:
             status = connection_file(self._home, self._kind).stat()
+            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
         except OSError:
-            self._stamp = self._account = None
-            return None
-        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-        if stamp != self._stamp:
+            stamp = None
+        if stamp is None or stamp != self._stamp:
             self._account = read_connection(self._home, self._kind, self._model)
             self._stamp = stamp
         return self._account

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import ssl
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annabelle.core.home import write_atomically
+from annabelle.core.network_access import trust_store
 from annabelle.core.tools import JsonObject
 from annabelle.embeddings.config import EmbeddingConfig
 from annabelle.embeddings.embedder import EmbeddingsUnavailable, ModelName, clean_text, find_prefixes, is_blank
@@ -60,8 +60,7 @@ class EmbeddingHttpClient:
         parts = urlsplit(config.base_url)
         self.address = f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
         self._client = httpx.AsyncClient(
-            # Loading the trust store takes 30 ms and is useless without TLS; an empty one trusts no server.
-            verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if parts.scheme == "http" else True,
+            verify=trust_store(config.base_url),
             trust_env=parts.hostname not in ("127.0.0.1", "localhost", "::1"),
             timeout=httpx.Timeout(config.timeout, connect=min(_CONNECT_SECONDS, config.timeout)),
             headers=headers,

@@ -8,6 +8,7 @@ import httpx2 as httpx
 
 from annabelle.core.contract import TOKEN_HEADER, ModelCall, Reservation, Reserve
 from annabelle.core.errors import HubUnreachable
+from annabelle.core.network_access import trust_store
 
 _LEDGER_SECONDS: Final = 30.0
 
@@ -17,7 +18,11 @@ class HttpLedger:
 
     def __init__(self, url: str, token: str) -> None:
         self._http = httpx.AsyncClient(
-            base_url=url, headers={TOKEN_HEADER: token}, timeout=_LEDGER_SECONDS, trust_env=False
+            base_url=url,
+            headers={TOKEN_HEADER: token},
+            timeout=_LEDGER_SECONDS,
+            verify=trust_store(url),
+            trust_env=False,
         )
 
     async def reserve(self, request: Reserve) -> Reservation:

@@ -283,7 +283,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
 
     components = (
         Component(stop=events.close),
-        # Answers last and stops late: servers and thinkers use it until they are gone.
+        # Answers once everything was started, and stops late: servers and thinkers use it until they are gone.
         Component(resume=http.start, stop=http.stop),
         Component(start=servers.begin, resume=servers.wait_started, stop=servers.stop),
         Component(resume=partial(_mark_ready, hub)),
@@ -291,7 +291,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         Component(start=security.users.start, stop=security.users.stop),
         Component(resume=expiry.start, stop=expiry.stop),
         Component(resume=thread_queue.recover),
-        # After the agents: whoever waits for a task must not be told of a failure.
+        # Stops after the agents: whoever waits for a task must not be told of a failure.
         Component(start=tasks.tidy, resume=tasks.resume, stop=tasks.stop),
         Component(start=agents.start, resume=agents.prepare_spare, stop=agents.stop),
         Component(start=ledger.start, stop=ledger.stop),

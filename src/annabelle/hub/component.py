@@ -15,7 +15,8 @@ async def _do_nothing() -> None: ...
 class Component:
     """Components are started in order, then resumed in order, and stopped in reverse.
 
-    `resume` takes up what the last process left, once everything was started. `stop` is safe after a failed start.
+    `resume` runs once everything was started, often to take up what the last process left. `stop` is safe after a
+    failed start.
     """
 
     start: Step = _do_nothing

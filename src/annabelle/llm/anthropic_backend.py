@@ -28,6 +28,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from annabelle.core.errors import ProviderFailed, ProviderTrouble
+from annabelle.core.network_access import trust_store
 from annabelle.llm.backend import (
     AnswerStarted,
     BackendAnswer,
@@ -48,7 +49,7 @@ class AnthropicBackend:
 
     def __init__(self, place: Endpoint) -> None:
         self._endpoint = place
-        self._http = httpx2.AsyncClient(trust_env=not is_loopback(place.base_url))
+        self._http = httpx2.AsyncClient(verify=trust_store(place.base_url), trust_env=not is_loopback(place.base_url))
         client = AsyncAnthropic(api_key=place.key_text, base_url=place.base_url, max_retries=0, http_client=self._http)
         self._provider = AnthropicProvider(anthropic_client=client)
         self._models: dict[str, AnthropicModel] = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib.resources
 import json
-import ssl
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import cast
@@ -15,6 +14,7 @@ import httpx
 from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import ConfigMistake, ProviderDown
 from annabelle.core.home import Home
+from annabelle.core.network_access import trust_store
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
 from annabelle.llm.gguf_models import PACKAGED, GgufWeights, find_weights
@@ -35,12 +35,9 @@ PROBE_SECONDS = 0.3
 async def list_models(place: Endpoint, seconds: float = PROBE_SECONDS) -> list[str] | None:
     """Lists a server's models without embedding models; None if no server answers."""
     headers = {"authorization": f"Bearer {place.key_text}"} if place.key_text else {}
-    plain = place.base_url.startswith("http://")
     try:
         async with httpx.AsyncClient(
-            verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True,
-            trust_env=not is_loopback(place.base_url),
-            timeout=seconds,
+            verify=trust_store(place.base_url), trust_env=not is_loopback(place.base_url), timeout=seconds
         ) as client:
             response = await client.get(f"{place.base_url}/models", headers=headers)
             body = response.json() if response.status_code == 200 else None

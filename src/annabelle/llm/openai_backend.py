@@ -7,7 +7,6 @@ ms here for the whole model service. Without the SDK a thinker takes 15 MB less 
 from __future__ import annotations
 
 import json
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import cast
 
@@ -15,6 +14,7 @@ import httpx
 from pydantic_ai.profiles.openai import openai_model_profile
 
 from annabelle.core.errors import ProviderTrouble
+from annabelle.core.network_access import trust_store
 from annabelle.core.tools import JsonObject
 from annabelle.llm.backend import (
     AnswerStarted,
@@ -44,10 +44,8 @@ class OpenAiBackend:
     def __init__(self, place: Endpoint, *, keep_alive: bool = True, extra: JsonObject | None = None) -> None:
         self._endpoint, self._extra = place, extra or {}
         self._unwanted: dict[str, set[str]] = {}
-        plain = place.base_url.startswith("http://")
         self._client = httpx.AsyncClient(
-            # Loading the trust store takes 30 ms and is useless without TLS; an empty one trusts no server.
-            verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True,
+            verify=trust_store(place.base_url),
             trust_env=not is_loopback(place.base_url),
             limits=httpx.Limits(max_keepalive_connections=20 if keep_alive else 0, keepalive_expiry=30),
         )

@@ -35,7 +35,7 @@ def remove_invisible_from_request(request: ModelRequest) -> tuple[ModelRequest, 
         messages.append(message if parts == list(message.parts) else replace(message, parts=parts))
     tools = list(request.tools)
     for place, tool in enumerate(tools):
-        # Nearly always so, and faster to see than to walk the schema.
+        # Nearly all tools are plain ASCII, and that is faster to check than walking the schema.
         if tool.description.isascii() and json.dumps(tool.input_schema, ensure_ascii=False).isascii():
             continue
         told, count = remove_invisible_json({"description": tool.description, "input_schema": tool.input_schema})

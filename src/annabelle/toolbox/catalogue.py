@@ -280,7 +280,7 @@ def native_tool(
     scan: ScanDirections | None = None,
     answers: type[AnnabelleError] = RetryByModel,
 ) -> Callable[[NativeHandler], NativeTool]:
-    """Make a hub-native tool of a handler. An error of the kind `answers` becomes a failed result."""
+    """Make a hub-native tool from a handler. An error of the kind `answers` becomes a failed result."""
     schema: JsonObject = {"type": "object", "properties": parameters}
     if required:
         schema["required"] = list(required)

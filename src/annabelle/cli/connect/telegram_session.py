@@ -49,7 +49,7 @@ class SignInClient(Protocol):
 
 
 def make_client(application: TelegramApplication | TelegramAccount, session: str = "") -> SignInClient:
-    """Telethon's client for a moment; a new session is not saved by it."""
+    """Telethon's client, with a session that it does not save."""
     client = TelegramClient(
         StringSession(session),
         application.api_id,

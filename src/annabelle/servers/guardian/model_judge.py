@@ -14,6 +14,7 @@ from annabelle.core.contract import ModelCall, Reserve, TokenUsage
 from annabelle.core.errors import AnnabelleError, Unavailable
 from annabelle.core.ids import new_id
 from annabelle.core.messages import OWNER
+from annabelle.core.network_access import trust_store
 from annabelle.core.tools import JsonObject
 from annabelle.llm.providers import is_loopback
 from annabelle.servers.guardian.config import ModelConfig
@@ -41,8 +42,10 @@ class ModelJudge:
         headers = {"content-type": "application/json"}
         if config.endpoint.key_text:
             headers["authorization"] = f"Bearer {config.endpoint.key_text}"
-        local = is_loopback(config.endpoint.base_url)
-        self._http = httpx.AsyncClient(headers=headers, timeout=config.seconds, trust_env=not local)
+        url = config.endpoint.base_url
+        self._http = httpx.AsyncClient(
+            headers=headers, timeout=config.seconds, verify=trust_store(url), trust_env=not is_loopback(url)
+        )
 
     async def close(self) -> None:
         await self._http.aclose()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TypeVar, cast, get_type_hints
 
 from mcp_types import CallToolResult, TextContent
@@ -131,6 +132,11 @@ def _marked_methods(source: object) -> list[object]:
 
 
 def _declare_tool(function: Function) -> DeclaredTool:
+    return replace(_declare_function(getattr(function, "__func__", function)), function=function)
+
+
+@cache
+def _declare_function(function: Function) -> DeclaredTool:
     name = getattr(function, "__name__", repr(function))
     mark = getattr(function, _MARK, None)
     if not isinstance(mark, _ToolMark):
@@ -146,6 +152,8 @@ def _declare_tool(function: Function) -> DeclaredTool:
         raise TypeError(f"{name} must return a pydantic model.")
     fields: dict[str, tuple[object, object]] = {}
     for parameter in inspect.signature(function).parameters.values():
+        if parameter.name == "self":
+            continue
         if parameter.name not in hints or parameter.kind not in (
             parameter.POSITIONAL_OR_KEYWORD,
             parameter.KEYWORD_ONLY,

@@ -65,7 +65,7 @@ class LockedNotes:
     def add(self, folder: tuple[str, ...], title: str, text: str) -> str:
         """Create a file named after its title, numbered if taken; returns the path."""
         target = ResolvedPath(self._workspace, folder)
-        name = clean_name(re.sub(r"[/\\]+", "-", title) + ".md")
+        name = clean_name(re.sub(r"[/\\]+", "-", title) + ".md").removesuffix(".md") + ".md"
         spot = write_numbered(self._walker, target, name, _encode(target.child(name), text), self._stop)
         if spot is None:
             raise TooLarge(f"There are too many files called {name.removesuffix('.md')}.")

@@ -143,4 +143,6 @@ def _change_from_row(row: RowMapping) -> FactChange:
 
 
 def _load_part(part: JsonObject) -> FactChangePart:
-    return load_row(FactChangePart, {**part, "retired": tuple(cast("list[int]", part["retired"]))})
+    """A word that was forgotten may have been part of a field's name."""
+    retired = cast("list[int]", part.get("retired") or [])
+    return load_row(FactChangePart, {"made": None, "reason": "", **part, "retired": tuple(retired)})

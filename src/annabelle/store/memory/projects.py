@@ -65,7 +65,7 @@ def create_project(connection: Connection, owner: Owner, values: RowValues) -> P
 
 def change_project(connection: Connection, owner: Owner, project_id: int, values: RowValues) -> Project:
     """Changes only the given values; None clears optional ones."""
-    get_project(connection, owner, project_id)  # says that it is missing before that a contact is
+    get_project(connection, owner, project_id)  # a missing project is reported before a missing contact
     _require_people(connection, owner, values)
     return _rows.change(connection, owner, project_id, values)
 

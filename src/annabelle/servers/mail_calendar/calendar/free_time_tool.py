@@ -143,7 +143,7 @@ class FreeTimeTool:
         ids = list(dict.fromkeys(calendar_ids or [one.id for one in await service.calendars() if one.own]))
         found = [await _load_all_pages(service, calendar_id, window) for calendar_id in ids]
         events = [event for page in found for event in page.events]
-        first, last = (time.fromisoformat(hour.zfill(5)) for hour in (day_start, day_end))
+        first, last = (time(*map(int, hour.split(":"))) for hour in (day_start, day_end))
         asked = daily_hours(window.start, window.end, zone, first, last)
         free = find_free_slots(asked, find_busy_slots(events, zone), timedelta(minutes=duration_minutes))
         return FreeTime(

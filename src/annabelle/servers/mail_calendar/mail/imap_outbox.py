@@ -237,6 +237,7 @@ class ImapOutbox:
         self._lock = asyncio.Lock()
 
     async def send(self, mail: EmailMessage) -> SendOutcome:
+        """Send the mail, without its Bcc line."""
         recipients = _read_recipients(mail)
         del mail["Bcc"]
         async with self._lock:
@@ -286,7 +287,7 @@ def _read_recipients(mail: Message) -> list[str]:
         found for name in ("To", "Cc", "Bcc") for found in parse_addresses(raw_header(mail, name)) if "@" in found[1]
     ]
     if not named:
-        raise Conflict("The draft names nobody it could go to.", hint="update_draft sets an address.")
+        raise Conflict("The mail names nobody it could go to.", hint="update_draft sets an address.")
     return [check_address(name, address, "draft_id").addr_spec for name, address in named]
 
 

@@ -60,7 +60,9 @@ class ImportRow(BaseModel):
     """Fields whose texts may contain a secret."""
 
     def iter_texts(self) -> Iterable[str]:
-        return iter_strings([getattr(self, name) for name in self.checked])
+        for name in self.checked:
+            # As one text: a secret may stand in a string and its name in the one before.
+            yield "\n".join(iter_strings(getattr(self, name)))
 
 
 class FactImportRow(ImportRow):

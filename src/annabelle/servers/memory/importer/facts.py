@@ -26,8 +26,9 @@ class FactImporter(RowImporter):
     def __init__(self, connection: Connection, source: ImportSource, tally: ImportTally) -> None:
         super().__init__(connection, source, tally)
         self._turns: dict[int, int] = {}
-        """Ids of turns in this memory by those of the file; likewise of facts."""
+        """Ids of turns in this memory by those of the file."""
         self._numbers: dict[int, int] = {}
+        """The same for facts."""
         self._successors: dict[int, int] = {}
         self._new: set[int] = set()
         facts.lock_facts(connection, source.owner)
