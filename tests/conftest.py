@@ -24,6 +24,7 @@ from annabelle.core.secrets.redactor import is_secret_name
 from annabelle.core.settings import Settings
 from annabelle.embeddings import embedded_model
 from annabelle.store.database import Database, sqlite_url
+from annabelle.toolbox.process import fork_launcher
 from support import network
 from support.few_servers import FEW_SERVERS
 from support.reaper import Reaper
@@ -66,6 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def _load_once() -> None:
     """What a process needs once takes a tenth of a second, and a worker runs thousands of tests."""
     embedded_model.load_weights = functools.cache(embedded_model.load_weights)
+    fork_launcher.start_forkserver = TEMPLATE.start_forkserver
     # No test reaches a server whose certificate the system's 140 authorities could tell anything about.
     if "SSL_CERT_FILE" not in os.environ:
         one = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import gc
 import importlib
 import os
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import IO, NoReturn, cast
 
 from annabelle.core.home import HOME_VARIABLE
+from annabelle.embeddings import EmbeddingConfig, embedded_model
 from annabelle.toolbox.process import control_socket, forkserver, kernel
 from annabelle.toolbox.process.child import flush_and_exit
 from annabelle.toolbox.process.forkserver_process import ForkServerProcess, can_use_forkserver, start_forkserver
@@ -34,7 +36,11 @@ from support.reaper import environment_mark
 
 HUB = "annabelle.hub.__main__"
 COMMAND = "annabelle.cli.app"
-_MODULES = (HUB, COMMAND, "annabelle.hub.boot", "annabelle.thinker.boot", "annabelle.cli.compare")
+FORK_SERVER = "annabelle.toolbox.process.forkserver"
+_MODULES = (
+    *(HUB, COMMAND, "annabelle.hub.boot", "annabelle.thinker.boot", "annabelle.cli.compare"),
+    *("annabelle.servers.memory.server", "annabelle.servers.filer.server"),
+)
 _FORK_SERVERS = 2
 """One for the tool servers, one for the thinkers."""
 _MAX_INPUT = 60_000
@@ -150,6 +156,14 @@ class Template:
         with self._lock:
             return self._fork(program, environment, streams, arguments)
 
+    def start_forkserver(self, preload: Sequence[str], python_path: Sequence[str], log: Path) -> ForkServerProcess:
+        """A fork server for a toolbox in this process."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            process = self.fork(FORK_SERVER, {}, [theirs.fileno()])
+        forked = ForkServerProcess(cast("subprocess.Popen[bytes]", process), ours)
+        return _prepare_fork_server(forked, preload, python_path, log)
+
     def exit_code(self, pid: int) -> int:
         with self._lock:
             while pid not in self._codes:
@@ -212,6 +226,12 @@ def _pipe() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
         yield out, into
 
 
+def load_once() -> None:
+    """Have this process, and all it forks, read the packaged weights once."""
+    embedded_model.load_weights = functools.cache(embedded_model.load_weights)
+    embedded_model.load_weights(EmbeddingConfig().model)
+
+
 TEMPLATE = Template()
 atexit.register(TEMPLATE.stop)
 
@@ -224,6 +244,7 @@ def main() -> None:
     gc.disable()
     for module in (*_MODULES, *PRELOADED):
         importlib.import_module(module)
+    load_once()
     gc.freeze()
     wake_in, wake_out = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
@@ -255,6 +276,9 @@ def _report_ended(control: socket.socket) -> None:
 def _fork_program(control: socket.socket, message: control_socket.ControlMessage, streams: list[int]) -> None:
     parent = os.getpid()
     pid = os.fork()
+    if pid == 0 and message["program"] == FORK_SERVER:
+        kernel.reset_signals()
+        _become_fork_server(socket.socket(fileno=streams[0]), parent)
     if pid == 0:
         _become_program(message, streams, parent)
     handle = os.pidfd_open(pid)
@@ -296,15 +320,20 @@ def _use_forked(waiting: list[ForkServerProcess]) -> None:
     def take(preload: Sequence[str], python_path: Sequence[str], log: Path) -> ForkServerProcess:
         if not waiting:
             return start_forkserver(preload, python_path, log)
-        log.parent.mkdir(parents=True, exist_ok=True)
-        taken = waiting.pop()
-        control_socket.send(taken.control, {"log": str(log), "path": [*python_path]})
-        taken.control.setblocking(False)
-        control_socket.send(taken.control, {"op": "preload", "modules": list(preload)})
-        return taken
+        return _prepare_fork_server(waiting.pop(), preload, python_path, log)
 
     for module in (HUB, "annabelle.toolbox.process.fork_launcher"):
         importlib.import_module(module).start_forkserver = take
+
+
+def _prepare_fork_server(
+    forked: ForkServerProcess, preload: Sequence[str], python_path: Sequence[str], log: Path
+) -> ForkServerProcess:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    control_socket.send(forked.control, {"log": str(log), "path": [*python_path]})
+    forked.control.setblocking(False)
+    control_socket.send(forked.control, {"op": "preload", "modules": list(preload)})
+    return forked
 
 
 class _ForkedProcess:
@@ -338,14 +367,14 @@ def _fork_fork_server() -> ForkServerProcess:
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _become_fork_server(ours, theirs, parent)
+        ours.close()
+        _become_fork_server(theirs, parent)
     theirs.close()
     return ForkServerProcess(cast("subprocess.Popen[bytes]", _ForkedProcess(pid)), ours)
 
 
-def _become_fork_server(ours: socket.socket, theirs: socket.socket, parent: int) -> NoReturn:
+def _become_fork_server(theirs: socket.socket, parent: int) -> NoReturn:
     try:
-        ours.close()
         kernel.die_with_parent(parent, signal.SIGTERM)
         os.setsid()
         os.chdir("/")

@@ -14,6 +14,8 @@ import pytest
 from annabelle.core.tools import CallContext
 from annabelle.toolbox.config import ToolboxConfig
 from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.process import fork_launcher
+from annabelle.toolbox.process.forkserver_process import start_forkserver
 from support.timing import seconds
 from support.toolbox import TESTS, alive, eventually, write_external
 
@@ -31,6 +33,12 @@ def grandparent(pids: Path) -> dict[str, object]:
 
 def noted(pids: Path) -> list[int]:
     return [int(line) for line in pids.read_text().split()] if pids.exists() else []
+
+
+@pytest.fixture(autouse=True)
+def started_forkserver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fork server that this process starts itself, as a hub does."""
+    monkeypatch.setattr(fork_launcher, "start_forkserver", start_forkserver)
 
 
 def forkserver_of(toolbox: Toolbox) -> psutil.Process:
