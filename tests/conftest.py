@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import gc
 import os
 import shutil
@@ -19,13 +18,12 @@ import psutil
 import pytest
 from hypothesis import settings
 
-from annabelle.core.home import HOME_VARIABLE, Home
+from annabelle.core.home import HOME_VARIABLE, Home, write_atomically
 from annabelle.core.secrets.redactor import is_secret_name
 from annabelle.core.settings import Settings
-from annabelle.embeddings import embedded_model
 from annabelle.store.database import Database, sqlite_url
 from annabelle.toolbox.process import fork_launcher
-from support import network
+from support import network, once
 from support.few_servers import FEW_SERVERS
 from support.reaper import Reaper
 from support.tiers import QUICK_EXAMPLES, QUICK_PROFILE, is_slow, try_fewer_examples
@@ -43,7 +41,9 @@ _reaper = Reaper()
 def pytest_configure(config: pytest.Config) -> None:
     """Plain `pytest` has no namespace around it, so the guard comes in; `make test` brings the namespace."""
     os.environ.update(FEW_SERVERS)
-    _load_once()
+    once.do_once()
+    fork_launcher.start_forkserver = TEMPLATE.start_forkserver
+    _trust_one_authority()
     gc.disable()  # until everything is collected
     # How long an example takes says something about the machine, not about the program.
     settings.register_profile("full", deadline=None)
@@ -64,15 +64,12 @@ def pytest_configure(config: pytest.Config) -> None:
             os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [guard_folder, os.environ.get("PYTHONPATH")]))
 
 
-def _load_once() -> None:
-    """What a process needs once takes a tenth of a second, and a worker runs thousands of tests."""
-    embedded_model.load_weights = functools.cache(embedded_model.load_weights)
-    fork_launcher.start_forkserver = TEMPLATE.start_forkserver
-    # No test reaches a server whose certificate the system's 140 authorities could tell anything about.
+def _trust_one_authority() -> None:
+    """No test reaches a server that the system's 140 authorities know, and reading them takes a tenth of a second."""
     if "SSL_CERT_FILE" not in os.environ:
         one = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----")
         file = Path(tempfile.gettempdir()) / f"annabelle-tests-{os.getuid()}.pem"
-        file.write_text("".join(one[:2]) + "\n")
+        write_atomically(file, "".join(one[:2]) + "\n")
         os.environ["SSL_CERT_FILE"] = str(file)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import shutil
 import sys
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ModelName, make_embedder
+from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ModelName, embedded_model, make_embedder
 from annabelle.embeddings.embedded_model import LONGEST_TEXT, EmbeddedModel
 
 MODEL = ModelName("embedded", "l2_supercat_256")
@@ -127,6 +128,7 @@ async def test_a_damaged_package_is_a_sentence_and_not_a_crash(copy: Path, damag
 
 @pytest.mark.req("EMB-01")
 async def test_a_missing_package_is_a_sentence_and_not_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded_model, "load_weights", inspect.unwrap(embedded_model.load_weights))
     monkeypatch.setattr("annabelle.embeddings.embedded_model.find_spec", lambda _name: None)
     with pytest.raises(EmbeddingsUnavailable, match="not installed"):
         await EmbeddedModel(MODEL).embed(["hello"])

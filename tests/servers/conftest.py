@@ -102,15 +102,18 @@ def in_memory(mode: Mode) -> Connect:
 
 
 @pytest.fixture
-def as_process(home: Home, mode: Mode) -> Connect:
-    """The official client connected to a server process, as any MCP client would start it."""
+def as_process(home: Home) -> Connect:
+    """The official client connected to a server process, as any MCP client would start it.
+
+    `test_every_server` speaks both protocols to every server; here the newest one does.
+    """
 
     @asynccontextmanager
     async def connect(*arguments: str, **environment: str) -> AsyncGenerator[Client]:
         parameters = StdioServerParameters(
             command=sys.executable, args=list(arguments), env={**os.environ, **environment}
         )
-        async with Client(stdio_client(parameters), mode=mode) as client:
+        async with Client(stdio_client(parameters)) as client:
             yield client
 
     return connect

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 import gc
 import importlib
 import os
@@ -27,11 +26,10 @@ from pathlib import Path
 from typing import IO, NoReturn, cast
 
 from annabelle.core.home import HOME_VARIABLE
-from annabelle.embeddings import EmbeddingConfig, embedded_model
 from annabelle.toolbox.process import control_socket, forkserver, kernel
 from annabelle.toolbox.process.child import flush_and_exit
 from annabelle.toolbox.process.forkserver_process import ForkServerProcess, can_use_forkserver, start_forkserver
-from support import timing
+from support import once, timing
 from support.reaper import environment_mark
 
 HUB = "annabelle.hub.__main__"
@@ -226,12 +224,6 @@ def _pipe() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
         yield out, into
 
 
-def load_once() -> None:
-    """Have this process, and all it forks, read the packaged weights once."""
-    embedded_model.load_weights = functools.cache(embedded_model.load_weights)
-    embedded_model.load_weights(EmbeddingConfig().model)
-
-
 TEMPLATE = Template()
 atexit.register(TEMPLATE.stop)
 
@@ -244,7 +236,8 @@ def main() -> None:
     gc.disable()
     for module in (*_MODULES, *PRELOADED):
         importlib.import_module(module)
-    load_once()
+    once.do_once()
+    once.do_now()
     gc.freeze()
     wake_in, wake_out = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)

@@ -143,7 +143,7 @@ class FreeTimeTool:
         ids = list(dict.fromkeys(calendar_ids or [one.id for one in await service.calendars() if one.own]))
         found = [await _load_all_pages(service, calendar_id, window) for calendar_id in ids]
         events = [event for page in found for event in page.events]
-        first, last = (time(*map(int, hour.split(":"))) for hour in (day_start, day_end))
+        first, last = (_read_hour(hour) for hour in (day_start, day_end))
         asked = daily_hours(window.start, window.end, zone, first, last)
         free = find_free_slots(asked, find_busy_slots(events, zone), timedelta(minutes=duration_minutes))
         return FreeTime(
@@ -159,6 +159,11 @@ class FreeTimeTool:
             more=len(free) > _MAX_SLOTS,
             unreadable=sum(page.unreadable for page in found),
         )
+
+
+def _read_hour(hour: str) -> time:
+    hours, _, minutes = hour.partition(":")
+    return time(int(hours), int(minutes))
 
 
 async def _load_all_pages(service: CalendarService, calendar_id: str, window: EventWindow) -> EventPage:
