@@ -8,6 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from annabelle.core.connections import (
+    ConnectionFile,
     MailAccount,
     MailServerAddress,
     TelegramAccount,
@@ -71,3 +72,10 @@ def test_a_place_that_can_not_be_written_is_one_sentence(home: Home) -> None:
     home.connections.write_text("a file where a folder belongs")
     with pytest.raises(StorageTrouble, match="could not be kept"):
         write_connection(home, "mail", MAIL)
+
+
+def test_a_folder_that_can_not_be_read_is_not_taken_for_no_account(home: Home) -> None:
+    home.connections.parent.mkdir(parents=True, exist_ok=True)
+    home.connections.write_text("no folder")
+    with pytest.raises(ConfigMistake, match="can not be read"):
+        ConnectionFile(home, "telegram", TelegramAccount).load()

@@ -77,7 +77,7 @@ async def test_the_model_of_lm_studio_is_found_out(two_models: ScriptedServer, m
     assert (await ask(service, "hello")).text == "You said: hello"
 
 
-@pytest.mark.req("LLM-03")
+@pytest.mark.req("LLM-03", "PKG-01")
 async def test_with_no_key_and_no_server_the_packaged_model_answers_and_says_what_it_is(
     make_service: MakeService,
 ) -> None:

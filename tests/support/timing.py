@@ -12,6 +12,7 @@ MAX_SLOWNESS = 10.0
 # A machine on which the benchmarks' budgets hold takes this long for `_work`.
 REFERENCE_SECONDS = 0.0015
 _LOADS = Path("/proc/loadavg")
+_TIMES = Path("/proc/stat")
 _STEPS = 10_000
 # The program's own bounds that a slow machine can exceed, as their defaults are.
 _PRODUCT_BOUNDS = {
@@ -46,13 +47,23 @@ class _SlownessMeter:
     def __init__(self) -> None:
         self._measured_at = float("-inf")
         self._slowness = 1.0
+        self._ticks = 0, 0
 
     def read(self) -> float:
         now = time.monotonic()
         if now - self._measured_at > _FRESH_SECONDS:
-            found = max(1.0, _python_speed()) * max(1.0, _load_per_core())
+            found = max(1.0, _python_speed()) * max(1.0, _load_per_core()) / self._share_of_time()
             self._slowness, self._measured_at = min(found, MAX_SLOWNESS), now
         return self._slowness
+
+    def _share_of_time(self) -> float:
+        """The part of the time since it was last asked in which this machine was not kept waiting for its cores."""
+        with contextlib.suppress(OSError, ValueError):
+            ticks = [int(number) for number in _TIMES.read_text().split("\n", 1)[0].split()[1:9]]
+            passed, stolen = sum(ticks) - self._ticks[0], ticks[7] - self._ticks[1]
+            self._ticks = sum(ticks), ticks[7]
+            return max(0.1, 1 - stolen / max(passed, 1))
+        return 1.0
 
 
 def _python_speed() -> float:

@@ -50,6 +50,12 @@ async def test_notes_of_one_title_are_told_apart(ask: CallTool, workspace: Path)
     assert (await ask("get_note", note=two.id)).content == "2"
 
 
+async def test_a_note_whose_title_is_only_dots_is_found_again(ask: CallTool) -> None:
+    kept = await ask("create_note", title="...", content="x")
+    assert kept.path.endswith(".md")
+    assert (await ask("get_note", note=kept.id)).content == "x"
+
+
 async def test_text_is_added_or_replaced_and_the_text_before_is_kept(ask: CallTool, workspace: Path) -> None:
     kept = await ask("create_note", title="Log", content="one")
     added = await ask("update_note", note=kept.id, content="two")

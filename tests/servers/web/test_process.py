@@ -82,7 +82,6 @@ async def test_the_tools_are_as_the_catalogue_has_them(as_process: Connect, home
 
 
 @pytest.mark.req("SRV-BRW")
-@pytest.mark.parametrize("mode", ["auto"], indirect=True)
 async def test_a_page_is_opened_and_read_over_the_protocol(as_process: Connect, home: Home, site: Site) -> None:
     site.pages["/"] = "<title>Hello</title><h1>Over the wire</h1>"
     async with as_process(*SERVER, PRIVATE_HOSTS_ALLOWED=f"127.0.0.1:{site.port}") as client:

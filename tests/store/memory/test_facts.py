@@ -6,13 +6,14 @@ import asyncio
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from annabelle.store.database import Database
 from annabelle.store.memory import fact_history, facts, text_index, vectors
 from annabelle.store.memory.fact_history import FactChangePart
 from annabelle.store.memory.facts import Fact, FactVector, NewFact, fact_hash
 from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.tables import changes
 from annabelle.store.memory.tables import facts as table
 
 VECTOR = FactVector("test/model", 2, b"\x00" * 8)
@@ -166,6 +167,15 @@ async def test_decisions_about_one_owner_are_made_one_after_the_other(memory_db:
     ids = await asyncio.gather(*(memory_db.write(once) for _ in range(20)))
     assert len(set(ids)) == 1
     assert await memory_db.read(lambda c: c.execute(select(func.count()).select_from(table)).scalar_one()) == 1
+
+
+async def test_a_change_whose_field_names_were_forgotten_is_still_listed(memory_db: Database, ada: Owner) -> None:
+    """Somebody may ask to forget a word that is part of `made` or `reason`."""
+    kept = await memory_db.write(lambda c: fact_history.add_change(c, ada, "tidy", "", []))
+    masked = [{"kind": "merge", "[forgotten]": 5}]
+    await memory_db.write(lambda c: c.execute(update(changes).where(changes.c.id == kept.id).values(actions=masked)))
+    (listed,) = await memory_db.read(lambda c: fact_history.list_changes(c, ada))
+    assert listed.done == (FactChangePart("merge", (), None, ""),)
 
 
 async def test_a_change_is_kept_until_it_is_undone(memory_db: Database, ada: Owner, bob: Owner) -> None:
