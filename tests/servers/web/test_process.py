@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -93,7 +94,8 @@ async def test_a_page_is_opened_and_read_over_the_protocol(as_process: Connect, 
     assert 'heading "Over the wire"' in shown.content[0].text
     assert refused.structured_content["error"]["code"] == "not_allowed"
     assert (home.data / "browser" / "anna").is_dir()
-    assert not _left(home), "the browser ends with the server"
+    _, alive = await asyncio.to_thread(psutil.wait_procs, _left(home), timeout=seconds(10))
+    assert not alive, "the browser ends with the server"
 
 
 @pytest.mark.req("SRV-BRW", "SRV-ALL")
