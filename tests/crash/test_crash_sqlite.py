@@ -10,7 +10,7 @@ from crash.short_form import kill_everything
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.req("DUR-01", "DUR-02", "DUR-03", "MEM-12")
+@pytest.mark.req("DUR-02", "DUR-03", "TRU-02")
 @pytest.mark.incident("I-20", "I-25")
 def test_killing_any_process_at_any_named_point_loses_and_doubles_nothing(tmp_path: Path) -> None:
     kill_everything("sqlite", tmp_path)

@@ -1,4 +1,4 @@
-"""Two hundred turns of one conversation, with kills in between: nothing is forgotten, doubled or paid twice."""
+"""Three hundred turns of one conversation, with kills in between: nothing is forgotten, doubled or paid twice."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from hub.hubs import HubProcess, wait_for
 from support.scripted_model import Recorded, Reply, Rule, ScriptedServer
 from support.timing import seconds
 
-TURNS = 200
+TURNS = 300
 TOOL = "memory_list_contacts"
 SUMMED_UP = "The user is counting; order 4711 is open."
-ABOUT = "They counted up to a hundred and twenty. Order 4711 stayed open."
+ABOUT = "They counted up to a hundred and fifty. Order 4711 stayed open."
 TALK = "and so on, and so forth; " * 20
 
 
@@ -82,7 +82,7 @@ def asked_for_a_summary(request: Recorded) -> bool:
 @pytest.mark.req("SES-02", "SES-03", "SES-04", "SEL-05")
 @pytest.mark.incident("I-21")
 @pytest.mark.timeout(240)
-def test_two_hundred_turns_with_kills_in_between(make_hub: MakeHub, home: Home, rules: ScriptedServer) -> None:
+def test_three_hundred_turns_with_kills_in_between(make_hub: MakeHub, home: Home, rules: ScriptedServer) -> None:
     rules.rules(
         Rule(system="You sum up", reply=Reply(text=SUMMED_UP)), Rule(system="You note what", reply=Reply(text=ABOUT))
     )
@@ -98,21 +98,21 @@ def test_two_hundred_turns_with_kills_in_between(make_hub: MakeHub, home: Home, 
 
     for count in range(TURNS):
         request = say(count)
-        if count % 10 in (0, 1, 2) and count > 10 and count // 10 != 12:
+        if count % 10 in (0, 1, 2) and count > 10 and count // 10 != 15:
             assert TOOL in request.conversation.tools, "a tool of the last three turns is at hand"
-        if count in (69, 159):
+        if count in (69, 219):
             kill_thinker(hub)
-        if count in (89, 119, 179):
+        if count in (109, 149, 259):
             wait_for(books.settled, "an end to every model call")
             hub.kill()
-            if count == 119:
+            if count == 149:
                 books.an_hour_passes()
             hub.start()
 
     wait_for(books.settled, "an end to every model call")
     assert books.turns() == [str(count) for count in range(TURNS)], "each turn once, and in order"
     (archive,) = books.lines("archive")
-    assert (archive["reason"], archive["summary"], archive["message_count"]) == ("session_timeout", ABOUT, 240)
+    assert (archive["reason"], archive["summary"], archive["message_count"]) == ("session_timeout", ABOUT, 300)
     kinds = [line["type"] for line in books.lines()]
     assert kinds[:2] == ["header", "compaction"]
     assert set(kinds[2:]) == {"turn"}

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import socket
+import sqlite3
 import stat
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 
 from annabelle.core.home import Home
+from annabelle.hub.failpoints import FAILPOINTS
 from hub.hubs import HubProcess, wait_for
 from support.few_servers import only
 from support.scripted_model import Reply, Rule, ScriptedServer
@@ -264,3 +268,36 @@ def test_agents_json_is_taken_up_while_the_hub_runs_and_a_bad_one_is_not(make_hu
         lambda: "agents_config" in [notice["topic"] for notice in hub.http.get("/status").json()["notices"]], "a notice"
     )
     assert len(hub.http.get("/agents").json()["agents"]) == 2
+
+
+@pytest.mark.req("DUR-01", "DUR-03", "MEM-12")
+@pytest.mark.incident("I-20")
+@pytest.mark.timeout(600)
+def test_a_hub_killed_at_any_named_moment_answers_exactly_once(make_hub: MakeHub, tmp_path: Path) -> None:
+    armed = tmp_path / "failpoints"
+    armed.mkdir()
+    hub = make_hub(ANNABELLE_FAILPOINTS=str(armed)).start()
+    calls = [{"name": "filer_list_grants", "arguments": {}}]
+    answered: list[str] = []
+    for point in FAILPOINTS:
+        body = {"text": json.dumps({"calls": calls, "say": point}), "externalId": point, "chatId": point}
+        (armed / point).touch()
+        with contextlib.suppress(httpx.TransportError):  # some points lie behind the answer
+            hub.http.post("/message", params={"wait": seconds(60)}, json=body)
+        assert hub.wait() == -signal.SIGKILL, f"{point} was not reached"
+        hub.start()
+        found = hub.http.post("/message", params={"wait": seconds(60)}, json=body).json()
+        assert (found["state"], found["reply"]["text"]) == ("done", point)
+        listed = hub.http.get(f"/threads/{found['threadId']}/messages").json()["messages"]
+        assert [line["source"] for line in listed] == ["user", "agent"], point
+        events = [e["type"] for e in hub.http.get(f"/messages/{found['messageId']}/events").json()["events"]]
+        assert events.count("message") == events.count("done") == 1, point
+        answered.append(str(found["messageId"]))
+    wait_for(lambda: remembered(hub) == answered, "every turn in the memory, once and in order")
+    assert hub.stop() == 0
+
+
+def remembered(hub: HubProcess) -> list[str]:
+    """The messages whose turns the memory has."""
+    with contextlib.closing(sqlite3.connect(f"file:{hub.home.memory_file}?mode=ro", uri=True)) as database:
+        return [row[0] for row in database.execute("SELECT message_id FROM conversations ORDER BY id")]
