@@ -9,16 +9,14 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
-import certifi
 import psutil
 import pytest
 from hypothesis import settings
 
-from annabelle.core.home import HOME_VARIABLE, Home, write_atomically
+from annabelle.core.home import HOME_VARIABLE, Home
 from annabelle.core.secrets.redactor import is_secret_name
 from annabelle.core.settings import Settings
 from annabelle.store.database import Database, sqlite_url
@@ -43,7 +41,6 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.update(FEW_SERVERS)
     once.do_once()
     fork_launcher.start_forkserver = TEMPLATE.start_forkserver
-    _trust_one_authority()
     gc.disable()  # until everything is collected
     # How long an example takes says something about the machine, not about the program.
     settings.register_profile("full", deadline=None)
@@ -62,15 +59,6 @@ def pytest_configure(config: pytest.Config) -> None:
         guard_folder = str(Path(network.__file__).parent / "loopback_only")
         if guard_folder not in os.environ.get("PYTHONPATH", ""):
             os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [guard_folder, os.environ.get("PYTHONPATH")]))
-
-
-def _trust_one_authority() -> None:
-    """No test reaches a server that the system's 140 authorities know, and reading them takes a tenth of a second."""
-    if "SSL_CERT_FILE" not in os.environ:
-        one = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----")
-        file = Path(tempfile.gettempdir()) / f"annabelle-tests-{os.getuid()}.pem"
-        write_atomically(file, "".join(one[:2]) + "\n")
-        os.environ["SSL_CERT_FILE"] = str(file)
 
 
 def pytest_unconfigure() -> None:

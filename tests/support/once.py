@@ -9,9 +9,12 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
+import certifi
 from dbos._sys_db_sqlite import SQLiteSystemDatabase
 from sqlalchemy import Engine
 
@@ -21,47 +24,54 @@ from annabelle.store.engine import make_engine, sqlite_url
 from annabelle.store.memory.tables import MEMORY_PLAN
 from annabelle.store.schema_migration import HUB_PLAN, MigrationPlan, migrate_database
 
+_PLANS = (HUB_PLAN, MEMORY_PLAN)
+_WORKFLOWS = "dbos"
 _folder = tempfile.TemporaryDirectory(prefix="annabelle-tests-")
 _prepared: dict[str, Path] = {}
 """Databases with all tables and no row, by what makes them."""
 
 
 def do_once() -> None:
-    """Read the packaged weights once, and copy new SQLite databases instead of making their tables."""
+    """Read the packaged weights once, one authority instead of all, and copy new databases instead of making them."""
     embedded_model.load_weights = functools.cache(embedded_model.load_weights)
     database.migrate_database = _migrate_database
     SQLiteSystemDatabase.run_migrations = _run_migrations
+    if "SSL_CERT_FILE" not in os.environ:
+        # No test reaches a server that the system's 140 authorities know, and reading them takes a tenth of a second.
+        first = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----")
+        file = Path(_folder.name, "authority.pem")
+        file.write_text("".join(first[:2]) + "\n")
+        os.environ["SSL_CERT_FILE"] = str(file)
 
 
 def do_now() -> None:
     """Do it ahead, for all that will be forked."""
     embedded_model.load_weights(EmbeddingConfig().model)
-    with tempfile.TemporaryDirectory() as folder:
-        for name, plan in (("hub", HUB_PLAN), ("memory", MEMORY_PLAN)):
-            engine = make_engine(sqlite_url(Path(folder, f"{name}.db")), "NORMAL", pool_size=1)
-            _migrate_database(engine, Path(folder, f"{name}.db"), None, plan)
-            engine.dispose()
+    for plan in _PLANS:
+        _prepare(plan.version_table, partial(_make_tables, plan))
+    _prepare(_WORKFLOWS, _make_workflow_tables)
 
 
 def _migrate_database(engine: Engine, file: Path | None, backups: Path | None, plan: MigrationPlan = HUB_PLAN) -> None:
-    if plan in (HUB_PLAN, MEMORY_PLAN) and file is not None:
-        _fill(engine, plan.version_table, lambda other: migrate_database(other, file, None, plan))
+    if plan in _PLANS and file is not None:
+        _fill(engine, plan.version_table, partial(_make_tables, plan))
     migrate_database(engine, file, backups, plan)
 
 
-_make_workflow_tables = SQLiteSystemDatabase.run_migrations
+def _make_tables(plan: MigrationPlan, engine: Engine) -> None:
+    migrate_database(engine, Path(str(engine.url.database)), None, plan)
+
+
+_run_own_migrations = SQLiteSystemDatabase.run_migrations
 
 
 def _run_migrations(self: SQLiteSystemDatabase) -> None:
-    def make(other: Engine) -> None:
-        own, self.engine = self.engine, other
-        try:
-            _make_workflow_tables(self)
-        finally:
-            self.engine = own
+    _fill(self.engine, _WORKFLOWS, _make_workflow_tables)
+    _run_own_migrations(self)
 
-    _fill(self.engine, "dbos", make)
-    _make_workflow_tables(self)
+
+def _make_workflow_tables(engine: Engine) -> None:
+    _run_own_migrations(cast("SQLiteSystemDatabase", SimpleNamespace(engine=engine)))
 
 
 def _fill(engine: Engine, kind: str, make: Callable[[Engine], None]) -> None:
@@ -69,14 +79,19 @@ def _fill(engine: Engine, kind: str, make: Callable[[Engine], None]) -> None:
     file = Path(str(engine.url.database))
     if file.exists() and file.stat().st_size:
         return
-    if kind not in _prepared:
-        empty = Path(_folder.name, f"{kind}-{os.getpid()}.db")
-        made = make_engine(sqlite_url(empty), "NORMAL", pool_size=1)
-        make(made)
-        made.dispose()
-        _prepared[kind] = empty
+    prepared = _prepare(kind, make)
     with closing(engine.raw_connection()) as raw:
         target = cast("sqlite3.Connection", raw.driver_connection)
         driver = sys.modules[type(target).__module__]
-        with closing(driver.connect(str(_prepared[kind]))) as source:
+        with closing(driver.connect(str(prepared))) as source:
             source.backup(target)
+
+
+def _prepare(kind: str, make: Callable[[Engine], None]) -> Path:
+    if kind not in _prepared:
+        empty = Path(_folder.name, f"{kind}-{os.getpid()}.db")
+        engine = make_engine(sqlite_url(empty), "NORMAL", pool_size=1)
+        make(engine)
+        engine.dispose()
+        _prepared[kind] = empty
+    return _prepared[kind]

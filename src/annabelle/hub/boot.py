@@ -291,7 +291,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         Component(start=security.users.start, stop=security.users.stop),
         Component(resume=expiry.start, stop=expiry.stop),
         Component(resume=thread_queue.recover),
-        # Stops after the agents: whoever waits for a task must not be told of a failure.
+        # Stopped after the agents, so that no agent sees a task it waits for fail.
         Component(start=tasks.tidy, resume=tasks.resume, stop=tasks.stop),
         Component(start=agents.start, resume=agents.prepare_spare, stop=agents.stop),
         Component(start=ledger.start, stop=ledger.stop),

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from annabelle.core.errors import InvalidArguments, NotAllowed, NotFound
+from annabelle.servers.memory.arguments import find_secret_kind
 from annabelle.servers.memory.config import MemoryConfig
+from annabelle.servers.memory.files.rows import FactImportRow
 from servers.memory.memories import CITY, MAIL, TEA, MakeMemory, Memory, facts, fill, folder
 
 
@@ -280,3 +282,9 @@ async def test_what_others_wrote_is_labelled_in_every_memory_it_is_brought_to(me
     await memory.as_person("owner", "scribe")("import_memory", file_path=str(page))
     scribe = await memory.as_("owner", "scribe")("list_contacts")
     assert {one.name: one.trust for one in scribe.contacts}["Eve of sales"] == "trusted"
+
+
+def test_a_secret_is_found_although_its_name_stands_in_the_string_before_it() -> None:
+    origin = {"first": "api_key=", "second": "q8Zk3vP0xT7mN2cL"}
+    row = FactImportRow(fact="Likes tea", category="preference", origin=origin)
+    assert [bool(find_secret_kind(text)) for text in row.iter_texts() if text] == [False, True]

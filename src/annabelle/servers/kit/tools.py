@@ -132,11 +132,13 @@ def _marked_methods(source: object) -> list[object]:
 
 
 def _declare_tool(function: Function) -> DeclaredTool:
-    return replace(_declare_function(getattr(function, "__func__", function)), function=function)
+    declared = _declare_function(getattr(function, "__func__", function), is_method=inspect.ismethod(function))
+    return replace(declared, function=function)
 
 
 @cache
-def _declare_function(function: Function) -> DeclaredTool:
+def _declare_function(function: Function, *, is_method: bool) -> DeclaredTool:
+    """The same for every object of a class, so it is made once."""
     name = getattr(function, "__name__", repr(function))
     mark = getattr(function, _MARK, None)
     if not isinstance(mark, _ToolMark):
@@ -151,9 +153,7 @@ def _declare_function(function: Function) -> DeclaredTool:
     if not (isinstance(result, type) and issubclass(result, BaseModel)):
         raise TypeError(f"{name} must return a pydantic model.")
     fields: dict[str, tuple[object, object]] = {}
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.name == "self":
-            continue
+    for parameter in list(inspect.signature(function).parameters.values())[is_method:]:
         if parameter.name not in hints or parameter.kind not in (
             parameter.POSITIONAL_OR_KEYWORD,
             parameter.KEYWORD_ONLY,
