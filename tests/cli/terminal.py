@@ -25,7 +25,7 @@ from annabelle.core.home import Home
 from support.few_servers import FEW_SERVERS
 from support.reaper import environment_mark
 from support.timing import product_bounds, seconds
-from support.warm_process import COMMAND, TEMPLATE, can_fork
+from support.warm_process import COMMAND, TEMPLATE, WarmProcess, can_fork, own_terminal
 
 ANNABELLE = Path(sys.executable).parent / "annabelle"
 PATIENCE = 60.0
@@ -97,13 +97,13 @@ class Terminal:
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
-        def own_terminal() -> None:
-            os.setsid()
-            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-        self.process = subprocess.Popen(
-            [ANNABELLE, *arguments], env=known, stdin=slave, stdout=slave, stderr=slave, preexec_fn=own_terminal
-        )
+        self.process: subprocess.Popen[bytes] | WarmProcess
+        if can_fork(known):
+            self.process = TEMPLATE.fork(COMMAND, known, [slave, slave, slave], arguments)
+        else:
+            self.process = subprocess.Popen(
+                [ANNABELLE, *arguments], env=known, stdin=slave, stdout=slave, stderr=slave, preexec_fn=own_terminal
+            )
         os.close(slave)
         self._master = master
         self.seen = ""
@@ -144,7 +144,7 @@ class Terminal:
             self._read()
         while self._read():
             pass
-        return self.process.returncode
+        return self.process.wait()
 
     def close(self) -> None:
         with contextlib.suppress(ProcessLookupError):

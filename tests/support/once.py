@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sqlite3
 import sys
@@ -19,6 +20,8 @@ from dbos._sys_db_sqlite import SQLiteSystemDatabase
 from sqlalchemy import Engine
 
 from annabelle.embeddings import EmbeddingConfig, embedded_model
+from annabelle.policy.intent.orders import orders_in
+from annabelle.servers.kit import tools
 from annabelle.store import database
 from annabelle.store.engine import make_engine, sqlite_url
 from annabelle.store.memory.tables import MEMORY_PLAN
@@ -26,6 +29,7 @@ from annabelle.store.schema_migration import HUB_PLAN, MigrationPlan, migrate_da
 
 _PLANS = (HUB_PLAN, MEMORY_PLAN)
 _WORKFLOWS = "dbos"
+_PAGE_BYTES = 4096
 _folder = tempfile.TemporaryDirectory(prefix="annabelle-tests-")
 _prepared: dict[str, Path] = {}
 """Databases with all tables and no row, by what makes them."""
@@ -45,11 +49,26 @@ def do_once() -> None:
 
 
 def do_now() -> None:
-    """Do it ahead, for all that will be forked."""
-    embedded_model.load_weights(EmbeddingConfig().model)
+    """Do it ahead, for all that will be forked: also what a process does once, when it first needs it."""
+    embedded_model.load_weights(EmbeddingConfig().model, None)
+    orders_in("hello")
+    for name, module in [*sys.modules.items()]:
+        if name.startswith("annabelle."):
+            for value in [*vars(module).values()]:
+                _make_ahead(value)
     for plan in _PLANS:
         _prepare(plan.version_table, partial(_make_tables, plan))
     _prepare(_WORKFLOWS, _make_workflow_tables)
+
+
+def _make_ahead(value: object) -> None:
+    """What a function of no parameters keeps, and the declarations of a class's tools."""
+    if isinstance(value, functools._lru_cache_wrapper) and not inspect.signature(value).parameters:
+        value()
+    elif inspect.isclass(value):
+        for method in vars(value).values():
+            if inspect.isfunction(method) and hasattr(method, tools.MARK):
+                tools.declare_function(method, is_method=True)
 
 
 def _migrate_database(engine: Engine, file: Path | None, backups: Path | None, plan: MigrationPlan = HUB_PLAN) -> None:
@@ -75,16 +94,17 @@ def _make_workflow_tables(engine: Engine) -> None:
 
 
 def _fill(engine: Engine, kind: str, make: Callable[[Engine], None]) -> None:
-    """Copy the tables into a new database."""
+    """Copy the tables into a new database. It may have been opened before; an empty one is one page long."""
     file = Path(str(engine.url.database))
-    if file.exists() and file.stat().st_size:
+    if file.exists() and file.stat().st_size not in (0, _PAGE_BYTES):
         return
     prepared = _prepare(kind, make)
     with closing(engine.raw_connection()) as raw:
         target = cast("sqlite3.Connection", raw.driver_connection)
         driver = sys.modules[type(target).__module__]
-        with closing(driver.connect(str(prepared))) as source:
-            source.backup(target)
+        if target.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
+            with closing(driver.connect(str(prepared))) as source:
+                source.backup(target)
 
 
 def _prepare(kind: str, make: Callable[[Engine], None]) -> Path:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import gc
 import importlib
 import os
+import pkgutil
 import random
 import select
 import signal
 import socket
 import subprocess
 import sys
+import termios
 import threading
 import time
 import traceback
@@ -35,10 +38,11 @@ from support.reaper import environment_mark
 HUB = "annabelle.hub.__main__"
 COMMAND = "annabelle.cli.app"
 FORK_SERVER = "annabelle.toolbox.process.forkserver"
-_MODULES = (
-    *(HUB, COMMAND, "annabelle.hub.boot", "annabelle.thinker.boot", "annabelle.cli.compare"),
-    *("annabelle.servers.memory.server", "annabelle.servers.filer.server"),
+_MODULES = (HUB, COMMAND, "annabelle.cli.compare", "httpcore", "uvicorn.lifespan.off")
+_PACKAGES = tuple(
+    f"annabelle.{name}" for name in ("core", "store", "hub", "thinker", "servers.memory", "servers.filer")
 )
+"""Imported with all their modules, whenever those would be needed."""
 _FORK_SERVERS = 2
 """One for the tool servers, one for the thinkers."""
 _MAX_INPUT = 60_000
@@ -234,7 +238,9 @@ def main() -> None:
     from annabelle.toolbox.config import PRELOADED  # noqa: PLC0415  this module is imported by every test run
 
     gc.disable()
-    for module in (*_MODULES, *PRELOADED):
+    packages = [importlib.import_module(package) for package in _PACKAGES]
+    inner = [found.name for one in packages for found in pkgutil.walk_packages(one.__path__, f"{one.__name__}.")]
+    for module in (*_MODULES, *PRELOADED, *inner):
         importlib.import_module(module)
     once.do_once()
     once.do_now()
@@ -285,8 +291,11 @@ def _become_program(message: control_socket.ControlMessage, streams: list[int], 
     try:
         kernel.die_with_parent(parent, signal.SIGKILL)
         kernel.reset_signals()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # as an interpreter starts
         for standard, descriptor in enumerate(streams):
             os.dup2(descriptor, standard)
+        if os.isatty(0):
+            own_terminal()
         kernel.close_all_but_standard()
         sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)
         if program == HUB:
@@ -305,6 +314,12 @@ def _become_program(message: control_socket.ControlMessage, streams: list[int], 
         traceback.print_exc()
     finally:
         flush_and_exit(code)
+
+
+def own_terminal() -> None:
+    """Makes standard input the terminal that signals of this process come from."""
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _use_forked(waiting: list[ForkServerProcess]) -> None:

@@ -1,27 +1,36 @@
 """An MCP server whose effects can be counted from outside: every call appends a line to the witness file.
 
 `mark` must never happen twice; `touch` may. The file is opened for each call and written in one go, so a line is there
-or not there, whatever is killed.
+or not there, whatever is killed. Plain JSON-RPC without a library, so that it starts in a moment; it can be killed
+around a call where a built-in server can.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from typing import Annotated
+import sys
+from typing import Any
 
-from pydantic import Field
+from annabelle.core.failpoints import failpoint
 
-from annabelle.servers.kit import Result, ToolServer, run, tool
-
-Key = Annotated[str, Field(description="What is noted")]
-
-
-class Noted(Result):
-    done: str
-
-    def text(self) -> str:
-        return self.done
+_KEY = {
+    "type": "object",
+    "properties": {"key": {"type": "string", "description": "What is noted"}},
+    "required": ["key"],
+}
+_MARK = {
+    "name": "mark",
+    "description": "Do something that must not be done twice.",
+    "inputSchema": _KEY,
+    "annotations": {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": True},
+}
+_TOUCH = {
+    "name": "touch",
+    "description": "Do something that may be done again.",
+    "inputSchema": _KEY,
+    "annotations": {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False},
+}
 
 
 def _note(name: str, key: str) -> None:
@@ -34,22 +43,30 @@ def _note(name: str, key: str) -> None:
         os.close(descriptor)
 
 
-@tool(read_only=False, destructive=True, idempotent=False, open_world=True)
-async def mark(key: Key) -> Noted:
-    """Do something that must not be done twice."""
-    _note("mark", key)
-    return Noted(done=f"marked {key}")
-
-
-@tool(read_only=False, destructive=False, idempotent=True, open_world=False)
-async def touch(key: Key) -> Noted:
-    """Do something that may be done again."""
-    _note("touch", key)
-    return Noted(done=f"touched {key}")
+def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+    if method == "initialize":
+        info = {"name": "witness", "version": "1"}
+        return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": info}
+    if method == "tools/list":
+        return {"tools": [_MARK, _TOUCH]}
+    if method == "tools/call":
+        name, key = params["name"], params["arguments"]["key"]
+        failpoint("server.before_tool")
+        _note(name, key)
+        failpoint("server.after_tool")
+        return {"content": [{"type": "text", "text": f"{name}ed {key}"}]}
+    return {} if method == "ping" else None
 
 
 def main() -> None:
-    run(lambda: ToolServer("witness", [mark, touch]))
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if "id" not in asked or "method" not in asked:
+            continue
+        result = answer(asked["method"], asked.get("params") or {})
+        outcome = {"error": {"code": -32601, "message": "no such method"}} if result is None else {"result": result}
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **outcome}) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def _tidy_schema(node: object, definitions: dict[str, object] | None, inside: st
 Function = Callable[..., Awaitable[BaseModel]]
 F = TypeVar("F", bound=Function)
 
-_MARK = "__annabelle_tool__"
+MARK = "__annabelle_tool__"
 
 
 def tool(
@@ -71,7 +71,7 @@ def tool(
     )
 
     def mark_function(function: F) -> F:
-        setattr(function, _MARK, _ToolMark(annotations, audience))
+        setattr(function, MARK, _ToolMark(annotations, audience))
         return function
 
     return mark_function
@@ -128,19 +128,19 @@ def collect_tools(sources: Iterable[object]) -> dict[str, DeclaredTool]:
 def _marked_methods(source: object) -> list[object]:
     """In source order, which is the order of the tool list."""
     names = [name for kind in reversed(type(source).__mro__) for name in vars(kind)]
-    return [getattr(source, name) for name in names if hasattr(getattr(type(source), name, None), _MARK)]
+    return [getattr(source, name) for name in names if hasattr(getattr(type(source), name, None), MARK)]
 
 
 def _declare_tool(function: Function) -> DeclaredTool:
-    declared = _declare_function(getattr(function, "__func__", function), is_method=inspect.ismethod(function))
+    declared = declare_function(getattr(function, "__func__", function), is_method=inspect.ismethod(function))
     return replace(declared, function=function)
 
 
 @cache
-def _declare_function(function: Function, *, is_method: bool) -> DeclaredTool:
+def declare_function(function: Function, *, is_method: bool) -> DeclaredTool:
     """The same for every object of a class, so it is made once."""
     name = getattr(function, "__name__", repr(function))
-    mark = getattr(function, _MARK, None)
+    mark = getattr(function, MARK, None)
     if not isinstance(mark, _ToolMark):
         raise TypeError(f"{name} has no annotations: declare it with @tool(read_only=…, destructive=…, …).")
     if not inspect.iscoroutinefunction(function):
