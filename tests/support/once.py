@@ -96,7 +96,7 @@ def _make_workflow_tables(engine: Engine) -> None:
 def _fill(engine: Engine, kind: str, make: Callable[[Engine], None]) -> None:
     """Copy the tables into a new database. It may have been opened before; an empty one is one page long."""
     file = Path(str(engine.url.database))
-    if file.exists() and file.stat().st_size not in (0, _PAGE_BYTES):
+    if file.exists() and not (file.is_file() and file.stat().st_size in (0, _PAGE_BYTES)):
         return
     prepared = _prepare(kind, make)
     with closing(engine.raw_connection()) as raw:

@@ -22,7 +22,7 @@ from servers.web.pages import Site
 from support.timing import seconds
 
 # Read once, perhaps in a quiet moment: what is meant to take too long is given less by `Web.hasty`.
-PATIENCE = BrowserTimeouts(action=seconds(12), navigation=seconds(20), settle=2)
+PATIENCE = BrowserTimeouts(action=seconds(40), navigation=seconds(60), settle=2)
 
 Names = dict[str, list[str]]
 MakeConfig = Callable[..., BrowserConfig]
