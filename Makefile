@@ -16,7 +16,7 @@ PYTEST = $(ISOLATED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-
 # Third-party MCP servers the tests run as a user would.
 export ANNABELLE_TEST_EXTERNAL_BIN := $(CURDIR)/.venv-external/bin
 
-.PHONY: run test quick check bench crash lock format docs clean
+.PHONY: run test quick check bench crash train-selector lock format docs clean
 
 ## run: start Annabelle and chat; ARGS="status" runs any other command
 run: $(VENV)/.compiled
@@ -55,6 +55,10 @@ bench: $(VENV)/.installed-test $(VENV)/.compiled
 ## crash: kill every process at every named place and count what was lost or doubled
 crash: $(VENV)/.installed-test $(VENV)/.compiled
 	@PYTHONPATH=tests $(ISOLATED) $(BIN)/python -m crash.run $(ARGS)
+
+## train-selector: train the learned selection of tools on the phrases, after these or the tools have changed
+train-selector: $(VENV)/.installed-test $(VENV)/.compiled
+	@PYTHONPATH=. $(BIN)/python -m training.selector
 
 ## format: rewrite the code in the one style; docs: write the generated references anew
 format: $(VENV)/.installed-test

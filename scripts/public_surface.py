@@ -154,6 +154,15 @@ def tools() -> Json:
     return found
 
 
+def input_schemas() -> dict[str, Json]:
+    """The arguments of every tool of the servers and of the hub."""
+    found: dict[str, Json] = {}
+    for name in server_docs.names():
+        listing = ToolListing.from_server(server_docs.build(name)).result()
+        found |= {f"{name}_{tool['name']}": tool["inputSchema"] for tool in listing["tools"]}
+    return found | {spec.name: spec.input_schema for spec in _native_tools()}
+
+
 def _listed(tool: Json) -> Json:
     found: Json = {
         "parameters": fields(tool["inputSchema"], {}),

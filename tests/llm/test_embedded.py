@@ -30,7 +30,7 @@ def embedded(**fields: object) -> Settings:
 @pytest.mark.req("LLM-03", "LLM-07")
 async def test_the_packaged_model_answers_offline_and_is_booked(make_service: MakeService, book: Book) -> None:
     service = make_service(embedded())
-    outcome = await ask(service, "What is the capital of France?", tools=[tool()], temperature=0.2, max_tokens=40)
+    outcome = await ask(service, "What is the capital of France?", temperature=0.2, max_tokens=40)
     assert len(outcome.text.split()) > 2
     assert "<|" not in outcome.text
     (call,) = book.settled
@@ -57,7 +57,7 @@ async def test_a_gguf_file_by_its_path_gets_tools_by_schema(make_service: MakeSe
 @pytest.mark.incident("I-02")
 async def test_the_engine_listens_on_loopback_only_and_asks_for_its_key(home: Home) -> None:
     weights = find_weights("", home)
-    engine = GgufEngine(weights.file, context=512, max_tokens=8)
+    engine = GgufEngine(replace(weights, context=512))
     place = await engine.start()
     try:
         assert place.base_url.startswith("http://127.0.0.1:")
@@ -75,7 +75,8 @@ async def test_the_engine_listens_on_loopback_only_and_asks_for_its_key(home: Ho
 
 @pytest.mark.req("LLM-03")
 async def test_a_long_conversation_is_cut_until_it_fits(home: Home) -> None:
-    backend = EmbeddedBackend(replace(find_weights("", home), context=640))
+    weights = replace(find_weights("", home), context=640)
+    backend = EmbeddedBackend(weights, GgufEngine(weights), weights.sampling)
     history: list[ModelMessage] = talk("start", system="Ω∆ " * 200)  # three tokens a character: the estimate is wrong
     for number in range(30):
         history.append(ModelRequest(parts=[UserPromptPart(f"question {number} " * 10)]))

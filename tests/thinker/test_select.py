@@ -20,6 +20,7 @@ from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ModelName, make_embedder
 from annabelle.language.lexicon import load_lexicon
+from annabelle.thinker.selection import hybrid_selector
 from annabelle.thinker.selection.hybrid_selector import (
     CORE,
     HybridSelector,
@@ -66,6 +67,12 @@ def house(*more: ToolSpec) -> ToolList:
     tools = [spec(f"{server}_{name}", server) for server, names in _HOUSE.items() for name in names.split()]
     core = [spec(name) for name in (*CORE, "send_telegram", "queue_task", "get_job_status")]
     return ToolList(version=f"house-{len(more)}", tools=(*tools, *core, *more))
+
+
+@pytest.fixture(autouse=True)
+def nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for tools of external servers. `test_select_learned` has the built-in ones."""
+    monkeypatch.setattr(hybrid_selector, "packaged_tool_odds", lambda: None)
 
 
 class NoVectors:

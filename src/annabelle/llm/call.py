@@ -65,7 +65,7 @@ class BackendPool:
                     "No model is configured, and this install came without the embedded engine.",
                     hint=f"Install it: pip install 'annabelle[embedded]'. {BETTER_MODEL_HINT}",
                 ) from error
-            return cast("embedded_module", module).EmbeddedBackend(selection.weights)
+            return cast("embedded_module", module).make_backend(selection.weights)
         if selection.endpoint.provider.protocol == "anthropic":
             module = await asyncio.to_thread(importlib.import_module, "annabelle.llm.anthropic_backend")
             return cast("anthropic_module", module).AnthropicBackend(selection.endpoint)

@@ -30,6 +30,7 @@ from annabelle.core.errors import (
 )
 from annabelle.core.home import Home, write_atomically
 from annabelle.core.tools import JsonObject
+from annabelle.llm.embedded.adapter import adapter_for
 from annabelle.llm.types import ToolMode
 
 PACKAGED = "smollm2-135m"
@@ -133,6 +134,7 @@ class GgufWeights:
     context: int
     tool_mode: ToolMode
     sampling: JsonObject = field(default_factory=dict[str, object])
+    adapter: Path | None = None
 
 
 def find_weights(name: str, home: Home) -> GgufWeights:
@@ -168,7 +170,9 @@ def _packaged_model() -> GgufWeights:
             "No model is configured, and this install came without the packaged one.",
             hint="Set a key (GROQ_API_KEY), start Ollama or LM Studio, or run: annabelle models pull qwen2.5-0.5b",
         )
-    return GgufWeights(PACKAGED, file, _PACKAGED_CONTEXT, "none", _PACKAGED_SAMPLING)
+    adapter = adapter_for(file)
+    mode: ToolMode = "none" if adapter is None else "trained"
+    return GgufWeights(PACKAGED, file, _PACKAGED_CONTEXT, mode, _PACKAGED_SAMPLING, adapter)
 
 
 DownloadProgress = Callable[[int, int | None], None]

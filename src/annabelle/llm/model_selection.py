@@ -66,6 +66,14 @@ BETTER_MODEL_HINT = (
 )
 
 
+_ABLE: dict[ToolMode, str] = {
+    "trained": "it does everyday requests in English, and knows little",
+    "none": "it can chat a little but not use tools",
+    "schema": "it often picks wrong tools",
+    "native": "it often picks wrong tools",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ModelSelection:
     choice: ModelChoice
@@ -222,8 +230,7 @@ class ModelChooser:
         mode = self._tool_mode(weights.tool_mode)
         what = f"The embedded model {weights.name} answers, on this machine and offline: {reason}."
         if weights.name == PACKAGED:
-            able = "it can chat a little but not use tools" if mode == "none" else "it often picks wrong tools"
-            what = f"{what} It is very small: {able}. {BETTER_MODEL_HINT}"
+            what = f"{what} It is very small: {_ABLE[mode]}. {BETTER_MODEL_HINT}"
         choice = ModelChoice("embedded", weights.name, mode, what)
         return ModelSelection(choice, Endpoint(PROVIDERS["embedded"], ""), weights)
 

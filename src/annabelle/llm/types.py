@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 Purpose = Literal["chat", "summary", "thinking"]
 """Why a model is called; each purpose may have its own model (LLM-05)."""
 
-ToolMode = Literal["native", "schema", "none"]
-"""`native`: the provider's function calling. `schema`: constrained JSON answers. `none`: conversation only."""
+ToolMode = Literal["native", "schema", "trained", "none"]
+"""`native`: the provider's function calling. `schema`: constrained JSON answers. `trained`: the packaged mind, which
+calls tools for what a message says and answers with what they return. `none`: conversation only."""
 
 ToolChoice = Literal["auto", "none", "required"] | tuple[str, ...]
 """`required` forces some tool; a tuple of names forces one of these."""

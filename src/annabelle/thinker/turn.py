@@ -142,6 +142,7 @@ class TurnWorkflow:
                 text=text,
                 available=await deps.hub.tools(),
                 sticky=session.recent_tools(deps.settings.thinker_sticky_tools_lookback),
+                previous=next(iter(session.recent_tools(1)), ""),
                 playbook_tools=tuple(tool for playbook in playbooks for tool in playbook.required_tools),
                 local=tuple(tool.spec for tool in local),
             )

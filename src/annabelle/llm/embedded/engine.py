@@ -11,7 +11,6 @@ import secrets
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
-from pathlib import Path
 from typing import Protocol, cast
 
 import xllamacpp
@@ -19,7 +18,9 @@ from pydantic import SecretStr
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 
 from annabelle.core.errors import ConfigMistake, ProviderRefused
-from annabelle.llm.backend import BackendEvent, ModelQuestion
+from annabelle.core.tools import JsonObject
+from annabelle.llm.backend import Backend, BackendEvent, ModelQuestion
+from annabelle.llm.embedded.packaged_mind import PackagedMind
 from annabelle.llm.gguf_models import GgufWeights
 from annabelle.llm.openai_backend import OpenAiBackend
 from annabelle.llm.providers import PROVIDERS, Endpoint
@@ -41,6 +42,7 @@ class _LlamaParams(Protocol):
 
     model: _GgufFile
     model_alias: set[str]
+    lora_adapters: list[object]
     hostnames: list[str]
     port: int
     api_keys: list[str]
@@ -67,6 +69,8 @@ class _LlamaServer(Protocol):
 class _LlamaLibrary(Protocol):
     def CommonParams(self) -> _LlamaParams: ...
 
+    def CommonAdapterLoraInfo(self, path: str, scale: float) -> object: ...
+
     def Server(self, params: _LlamaParams) -> _LlamaServer: ...
 
 
@@ -76,8 +80,8 @@ _library = cast("_LlamaLibrary", xllamacpp)
 class GgufEngine:
     """One loaded model. Slow work runs in a thread."""
 
-    def __init__(self, weights: Path, *, context: int, max_tokens: int) -> None:
-        self._weights, self._context, self._max_tokens = weights, context, max_tokens
+    def __init__(self, weights: GgufWeights) -> None:
+        self._weights, self._adapter, self._context = weights.file, weights.adapter, weights.context
         self._key = secrets.token_urlsafe(24)
         self._server: _LlamaServer | None = None
         self._lock = asyncio.Lock()
@@ -106,12 +110,14 @@ class GgufEngine:
         params = _library.CommonParams()
         params.model.path = str(self._weights)
         params.model_alias = {self._weights.stem}
+        if self._adapter is not None:
+            params.lora_adapters = [_library.CommonAdapterLoraInfo(str(self._adapter), 1.0)]
         params.hostnames = ["127.0.0.1"]
         params.port = 0
         params.api_keys = [self._key]
         params.n_ctx = self._context
         params.n_parallel = 1  # a single conversation gets the whole context and cache
-        params.n_predict = self._max_tokens
+        params.n_predict = MAX_TOKENS
         params.cpuparams.n_threads = os.cpu_count() or 1
         params.cpuparams_batch.n_threads = os.cpu_count() or 1
         params.n_threads_http = 4
@@ -137,12 +143,24 @@ MAX_TOKENS = 512
 _SHARES = (0.8, 0.5, 0.25)
 
 
+def make_backend(weights: GgufWeights) -> Backend:
+    """The model as it comes, or with its adapter, which is left out where it was not trained for what is asked."""
+    engine = GgufEngine(weights)
+    if weights.adapter is None:
+        return EmbeddedBackend(weights, engine, weights.sampling)
+    plain = EmbeddedBackend(weights, engine, {**weights.sampling, **_scale_adapter(0.0)})
+    return PackagedMind(EmbeddedBackend(weights, engine, _scale_adapter(1.0)), plain)
+
+
+def _scale_adapter(scale: float) -> JsonObject:
+    return {"lora": [{"id": 0, "scale": scale}]}
+
+
 class EmbeddedBackend:
     """One engine with one model. Drops the oldest messages until a conversation fits its small context."""
 
-    def __init__(self, weights: GgufWeights) -> None:
-        self._weights = weights
-        self._engine = GgufEngine(weights.file, context=weights.context, max_tokens=MAX_TOKENS)
+    def __init__(self, weights: GgufWeights, engine: GgufEngine, sampling: JsonObject) -> None:
+        self._weights, self._engine, self._sampling = weights, engine, sampling
         self._backend: OpenAiBackend | None = None
         self._lock = asyncio.Lock()
 
@@ -151,7 +169,7 @@ class EmbeddedBackend:
             if self._backend is None:
                 # The server closes a connection after each stream, so keeping one is useless.
                 place = await self._engine.start()
-                self._backend = OpenAiBackend(place, keep_alive=False, extra=self._weights.sampling)
+                self._backend = OpenAiBackend(place, keep_alive=False, extra=self._sampling)
         tokens = min(ask.max_tokens or MAX_TOKENS, MAX_TOKENS)
         for share in _SHARES:
             room = int((self._weights.context - tokens) * share)
@@ -168,7 +186,7 @@ class EmbeddedBackend:
                     raise
 
     def _temperature(self, ask: ModelQuestion) -> float | None:
-        own = self._weights.sampling.get("temperature")
+        own = self._sampling.get("temperature")
         return own if isinstance(own, float) and ask.answer_schema is None else ask.temperature
 
     async def close(self) -> None:

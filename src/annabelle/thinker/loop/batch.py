@@ -68,7 +68,11 @@ def format_for_model(call: PlannedCall, result: ToolResult) -> ToolReturnPart:
         text = f"{_UNTRUSTED_NOTE}\n{text}"
     outcome = "failed" if result.is_error else "success"
     return ToolReturnPart(
-        tool_name=call.name, content=text or "(no output)", tool_call_id=call.model_id, outcome=outcome
+        tool_name=call.name,
+        content=text or "(no output)",
+        tool_call_id=call.model_id,
+        metadata=result.text if result.text != text else None,
+        outcome=outcome,
     )
 
 

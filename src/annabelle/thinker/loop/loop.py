@@ -161,7 +161,8 @@ class AgentLoop:
             )
             deps.compressor.learn(request, choice.model, answer.usage)
             if answer.response is not None:
-                response, review = self._reviewer.review(answer.response, selection, tools=tools)
+                trained = choice.tool_mode == "trained"
+                response, review = self._reviewer.review(answer.response, selection, tools=tools, trained=trained)
                 answer = replace(answer, response=response, review=review)
             return answer.to_json()
 

@@ -32,6 +32,7 @@ SecondTry = Literal["force", "note"]
 """How a draft is given a second chance: with a tool demanded, or with a note on what is not so."""
 
 UNNAMED_TOOL = "unnamed_tool"
+FROM_MEMORY = "(The small packaged model says this from memory. It may be wrong.)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +67,10 @@ class ResponseReviewer:
         self._earlier = tools_used_earlier(scope.prompt.history)
 
     def review(
-        self, response: ModelResponse, selection: ToolSelection, *, tools: bool
+        self, response: ModelResponse, selection: ToolSelection, *, tools: bool, trained: bool = False
     ) -> tuple[ModelResponse, ResponseReview]:
-        """The response as the conversation keeps it, and what follows from it. `tools`: whether it could call any."""
+        """The response as the conversation keeps it, and what follows from it. `tools`: whether it could call any;
+        `trained`: the packaged mind wrote it, which makes nothing of a second try."""
         response = _repair_calls(response)
         text = response_text(response)
         called = any(isinstance(part, ToolCallPart) for part in response.parts)
@@ -83,7 +85,8 @@ class ResponseReviewer:
             return (response if said == text else replace_text(response, said)), ResponseReview(said)
         if found.text != text:
             response = replace_text(response, found.text)
-        return response, self._review_final(found.text, selection, tools=tools)
+        review = self._review_final(found.text, selection, tools=tools)
+        return response, review if not trained else self._mark_memory(review, selection)
 
     def correct_sent_text(self, text: str) -> str:
         """What must be added to a text that went out already; empty when it claims no more than was done."""
@@ -109,6 +112,11 @@ class ResponseReviewer:
             self._deps.trace.write("claims.checked", {"claims": rows, "refused": refused, "again": again})
         honest = self._honest_text(text, missing, replace_it=idle and not selection.small_talk)
         return ResponseReview(honest, again=again, reminder=claims.format_reminder(missing) if again else "")
+
+    def _mark_memory(self, review: ResponseReview, selection: ToolSelection) -> ResponseReview:
+        """What the packaged mind says by itself is marked, but for talk and questions."""
+        told = self._progress.tool_calls or selection.small_talk or review.text.endswith("?")
+        return ResponseReview(review.text if told else f"{review.text}\n\n{FROM_MEMORY}")
 
     def _choose_second_try(
         self, missing: Sequence[Claim], selection: ToolSelection, *, refused: bool, tools: bool

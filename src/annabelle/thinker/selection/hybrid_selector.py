@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import cast
@@ -14,6 +14,7 @@ from annabelle.core.contract import ToolList
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.embeddings.embedder import Embedder
+from annabelle.language.tool_odds import NO_TOOL, packaged_tool_odds
 from annabelle.thinker.selection.keywords import KeywordRoutes, RoutedTools, classify_small_talk
 from annabelle.thinker.selection.selection import SelectionReport, SelectionRequest, ToolSelection, select_required
 from annabelle.toolbox.ranking import ToolRanker, ToolRanking
@@ -45,6 +46,7 @@ class SelectionCandidates:
     forced: Sequence[str]
     ranking: ToolRanking
     routed: RoutedTools
+    learned: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def choose_tools(candidates: SelectionCandidates, limits: SelectionLimits) -> To
         named = list(candidates.routed.names) if top < limits.threshold else []
         # Where nothing stands out, the places that are left go to what may still be meant.
         possible = () if top >= _CLEAR and not ranking.in_parts else _possible_tools(ranking)
-    wanted = chain(candidates.core, candidates.forced, fitting, possible, named)
+    wanted = chain(candidates.core, candidates.forced, candidates.learned, fitting, possible, named)
     return ToolChoice(_take_first(wanted, limits.max_tools), cutoff)
 
 
@@ -105,6 +107,25 @@ def _take_first(names: Iterable[str], most: int) -> tuple[str, ...]:
             break
         found[name] = None
     return tuple(found)
+
+
+_LEARNED_MASS = 0.97
+_LEAST_LEARNED, _MOST_LEARNED = 2, 8
+"""Of a part of a message as many tools as have these odds together, so more where the odds are flat."""
+
+
+def pick_learned(parts: Iterable[Mapping[str, float]], available: Container[str]) -> dict[str, float]:
+    """Names and odds of the tools that the parts of a message ask for, best first."""
+    found: dict[str, float] = {}
+    for odds in parts:
+        mass = odds.get(NO_TOOL, 0.0)
+        for place, name in enumerate(sorted(odds, key=odds.__getitem__, reverse=True)):
+            if place >= _MOST_LEARNED or (place >= _LEAST_LEARNED and mass >= _LEARNED_MASS):
+                break
+            if name in available:
+                found[name] = max(found.get(name, 0.0), odds[name])
+            mass += odds[name] if name != NO_TOOL else 0.0
+    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
 
 _MAX_DESCRIPTION = 320
@@ -224,25 +245,36 @@ class HybridSelector:
             # "Ok" may be the answer to a question, and what was in use is what it is about.
             kept = [*core, *(forced if talk == "assent" else ())]
             choice = ToolChoice(tuple(dict.fromkeys(kept))[: self._limits.max_tools], 0.0)
-            return self._make_selection(choice, catalogue, None, "small-talk")
-        ranking = await self._ranker.rank(catalogue.rest, ask.text)
-        routed = catalogue.routes.route(ask.text)
-        choice = choose_tools(SelectionCandidates(core, forced, ranking, routed), self._limits)
+            return self._make_selection(choice, catalogue, (), "small-talk")
+        learned = self._pick_learned(ask, catalogue)
+        ranked = catalogue.unlearned if learned else catalogue.rest
+        ranking = await self._ranker.rank(ranked.tools, ask.text)
+        routed = ranked.routes.route(ask.text)
+        choice = choose_tools(SelectionCandidates(core, forced, ranking, routed, tuple(learned)), self._limits)
         fell_back = not ranking.tools and not routed.matched
-        return self._make_selection(choice, catalogue, ranking, "default" if fell_back else ranking.method)
+        method = "learned" if learned else "default" if fell_back else ranking.method
+        scores = [*learned.items(), *((tool.name, tool.score) for tool in ranking.tools[:_TOP])]
+        return self._make_selection(choice, catalogue, sorted(scores, key=lambda pair: -pair[1]), method)
+
+    def _pick_learned(self, ask: SelectionRequest, catalogue: _ToolCatalogue) -> dict[str, float]:
+        """Of the tools the weights know; none where they do not know the words."""
+        odds = packaged_tool_odds() if catalogue.learned else None
+        if odds is None:
+            return {}
+        steps = odds.steps(ask.text, ask.previous)
+        return pick_learned([step.odds for step in steps], catalogue.learned)
 
     def _make_selection(
-        self, choice: ToolChoice, catalogue: _ToolCatalogue, ranking: ToolRanking | None, method: str
+        self, choice: ToolChoice, catalogue: _ToolCatalogue, scores: Sequence[tuple[str, float]], method: str
     ) -> ToolSelection:
         chosen, core = set(choice.names), set(catalogue.core)
         # Sorted by name in both parts: the same tools are the same prefix of the next request.
         ours = [tool for name, tool in catalogue.specs.items() if name in chosen and name in core]
         rest = [tool for name, tool in catalogue.specs.items() if name in chosen and name not in core]
-        top = ranking.top_score if ranking is not None else 0.0
-        best = () if ranking is None else tuple((tool.name, tool.score) for tool in ranking.tools[:_TOP])
+        top = scores[0][1] if scores else 0.0
         return ToolSelection(
             tools=(*ours, *rest),
-            report=SelectionReport(method, len(chosen), len(catalogue.specs), top, choice.cutoff, best),
+            report=SelectionReport(method, len(chosen), len(catalogue.specs), top, choice.cutoff, tuple(scores[:_TOP])),
             temperature=min(self._temperature, _CLEAR_MATCH_TEMPERATURE) if top > _CLEAR_MATCH_SCORE else None,
             small_talk=method == "small-talk",
             limit=self._limits.max_tools,
@@ -259,6 +291,14 @@ class HybridSelector:
 
 
 @dataclass(frozen=True, slots=True)
+class _RankedTools:
+    """A list of tools and the keyword routes to them."""
+
+    tools: ToolList
+    routes: KeywordRoutes
+
+
+@dataclass(frozen=True, slots=True)
 class _ToolCatalogue:
     """A list of tools as the selection needs it: slim, sorted by name, with the core apart from the rest."""
 
@@ -267,8 +307,10 @@ class _ToolCatalogue:
     everything: dict[str, ToolSpec]
     specs: dict[str, ToolSpec]
     core: tuple[str, ...]
-    rest: ToolList
-    routes: KeywordRoutes
+    rest: _RankedTools
+    learned: frozenset[str]
+    """Those the learned selection knows, and the rest without them."""
+    unlearned: _RankedTools
 
     @classmethod
     def build(cls, available: ToolList, local: tuple[ToolSpec, ...], slim: SlimToolSpecs) -> _ToolCatalogue:
@@ -278,9 +320,16 @@ class _ToolCatalogue:
         specs = {name: tool for name, tool in everything.items() if name not in twice}
         core = [name for name in CORE if name in specs]
         core += sorted(tool.name for tool in local if tool.name not in core)
-        others = tuple(tool for tool in available.tools if tool.name in specs and tool.name not in core)
-        rest = ToolList(version=available.version, tools=others)
-        return cls(available, local, everything, specs, tuple(core), rest, KeywordRoutes(others))
+        rest = [tool for tool in available.tools if tool.name in specs and tool.name not in core]
+        odds = packaged_tool_odds()
+        learned = frozenset(specs) & frozenset(odds.names if odds is not None else ())
+
+        def ranked(tools: Iterable[ToolSpec]) -> _RankedTools:
+            listed = ToolList(version=available.version, tools=tuple(tools))
+            return _RankedTools(listed, KeywordRoutes(listed.tools))
+
+        unlearned = ranked(tool for tool in rest if tool.name not in learned)
+        return cls(available, local, everything, specs, tuple(core), ranked(rest), learned, unlearned)
 
 
 def _tool_name(tool: ToolSpec) -> str:

@@ -12,13 +12,14 @@ from annabelle.core.tools import JsonObject, ToolResult, ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class SelectionRequest:
-    """What a selection is made for. `sticky` are the tools of the last turns, the newest first; `local` are tools the
-    thinker serves itself, as for its archive."""
+    """What a selection is made for. `sticky` are the tools of the last turns, the newest first, and `previous` the last
+    one of the turn before; `local` are tools the thinker serves itself, as for its archive."""
 
     brief: TurnBrief
     text: str
     available: ToolList
     sticky: tuple[str, ...] = ()
+    previous: str = ""
     playbook_tools: tuple[str, ...] = ()
     local: tuple[ToolSpec, ...] = ()
 

@@ -1,0 +1,286 @@
+"""The packaged mind: the packaged model with an adapter that was trained on the phrases of the built-in tools (FST-01).
+
+It reads a short prompt of its own: the signatures of the few tools a message may ask for, the last exchange, and the
+message. It writes one call or a few words for each part of the message, and what tools return is the answer. It never
+makes a call that a result asks for. `training/README.md` says how the adapter is made.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol, cast
+
+from jsonschema import Draft202012Validator
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    ModelResponsePart,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.usage import RequestUsage
+
+from annabelle.core.ids import new_id
+from annabelle.core.tools import JsonObject, ToolSpec
+from annabelle.language.tool_odds import NO_TOOL, Step, packaged_tool_odds
+from annabelle.llm.backend import Backend, BackendAnswer, BackendEvent, ModelQuestion
+from annabelle.llm.embedded.adapter import about_adapter
+from annabelle.llm.types import TextDelta
+
+_SYSTEM: Final = "You are Annabelle, a personal assistant. Answer in words, or use one tool.\nTools:\n"
+_LEAST_TOOLS, _MOST_TOOLS, _ENOUGH = 3, 9, 0.97
+_LONGEST_MESSAGE, _LONGEST_ANSWER = 2_000, 400
+_MOST_TOKENS = 200
+_CALL: Final = re.compile(r"^(\w+) (\{.*\})$", re.DOTALL)
+_LIKE_A_CALL: Final = re.compile(r"[{<\[]|\w+_\w+")
+_NUMBER_OR_WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
+_MARKUP: Final = "<|"
+
+ENGLISH_ONLY: Final = (
+    "The model that comes with Annabelle understands English only, and not every word of it. "
+    "For more, run `annabelle init` and choose a larger model or a service."
+)
+_NOT_UNDERSTOOD: Final = "I did not understand what to do. Please say it in other words, one thing at a time."
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What the mind reads of a conversation: the message, the exchange before it, and what tools returned since."""
+
+    message: str
+    before: tuple[str, str] | None
+    previous_tool: str
+    results: tuple[str, ...]
+
+    @classmethod
+    def read(cls, messages: Sequence[ModelMessage]) -> Exchange:
+        turns: list[_Turn] = []
+        for message in messages:
+            said = _user_text(message)
+            if said is not None:
+                turns.append(_Turn(said, [], [], []))
+            elif turns and isinstance(message, ModelRequest):
+                turns[-1].results.extend(map(_result_words, _tool_results(message)))
+            elif turns:
+                turns[-1].add(cast("ModelResponse", message))
+        if not turns:
+            return cls("", None, "", ())
+        last, earlier = turns[-1], turns[-2] if len(turns) > 1 else None
+        before = None if earlier is None else (earlier.user, "\n".join(earlier.texts or earlier.results))
+        previous = "" if earlier is None or not earlier.tools else earlier.tools[-1]
+        return cls(last.user, before, previous, tuple(last.results))
+
+    @property
+    def said(self) -> str:
+        return "\n".join((*(self.before or ()), self.message))
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    user: str
+    texts: list[str]
+    tools: list[str]
+    results: list[str]
+
+    def add(self, response: ModelResponse) -> None:
+        for part in response.parts:
+            if isinstance(part, ToolCallPart):
+                self.tools.append(part.tool_name)
+            elif isinstance(part, TextPart) and part.content:
+                self.texts.append(part.content)
+
+
+def _user_text(message: ModelMessage) -> str | None:
+    """A person's words; in front of them stands what the turn tells a larger model."""
+    if not isinstance(message, ModelRequest):
+        return None
+    parts = [part.content for part in message.parts if isinstance(part, UserPromptPart)]
+    return str(parts[-1]) if parts else None
+
+
+def _tool_results(message: ModelRequest) -> list[ToolReturnPart]:
+    return [part for part in message.parts if isinstance(part, ToolReturnPart)]
+
+
+def _result_words(part: ToolReturnPart) -> str:
+    """Its words for a person, which stand beside those for a model where they differ."""
+    return part.metadata if isinstance(part.metadata, str) else str(part.content)
+
+
+class PackagedMind:
+    """Asks the packaged model in the way it was trained. Without tools it is the model as it comes."""
+
+    def __init__(self, trained: Backend, plain: Backend) -> None:
+        self._trained, self._plain = trained, plain
+
+    async def close(self) -> None:
+        await self._trained.close()
+        await self._plain.close()
+
+    async def stream(self, ask: ModelQuestion) -> AsyncGenerator[BackendEvent]:
+        talk = Exchange.read(ask.messages)
+        if talk.results:
+            words = "\n\n".join(talk.results)
+            yield TextDelta(words)
+            yield _answer(ask, [TextPart(words)], RequestUsage())
+            return
+        odds = packaged_tool_odds()
+        if odds is None or not ask.tools or ask.tool_choice == "none" or ask.answer_schema is not None:
+            async with aclosing(self._plain.stream(ask)) as events:
+                async for event in events:
+                    yield event
+            return
+        usage, parts = RequestUsage(), list[ModelResponsePart]()
+        for step in odds.steps(talk.message, talk.previous_tool):
+            reply = TextPart(ENGLISH_ONLY)
+            if step.odds:
+                tools = offered_tools(step, ask.tools)
+                written = ""
+                async with aclosing(self._trained.stream(_question(ask, talk, step, tools))) as events:
+                    async for event in events:
+                        if isinstance(event, BackendAnswer):
+                            usage.incr(event.response.usage)
+                            written = "".join(p.content for p in event.response.parts if isinstance(p, TextPart))
+                        elif not isinstance(event, TextDelta):
+                            yield event
+                reply = read_reply(written, tools, talk.said)
+            if any(_same_part(reply, part) for part in parts):
+                continue
+            parts.append(reply)
+            if isinstance(reply, TextPart):
+                yield TextDelta(reply.content)
+        yield _answer(ask, parts, usage)
+
+
+class _SchemaValidator(Protocol):
+    """The part of jsonschema that is used here; the library's own types are incomplete."""
+
+    def is_valid(self, instance: object) -> bool: ...
+
+
+def offered_tools(step: Step, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
+    """As many as the odds need, the likeliest first."""
+    known = {tool.name: tool for tool in tools}
+    offered, mass = list[ToolSpec](), step.odds.get(NO_TOOL, 0.0)
+    for name in sorted(step.odds, key=step.odds.__getitem__, reverse=True):
+        if len(offered) >= _MOST_TOOLS or (len(offered) >= _LEAST_TOOLS and mass >= _ENOUGH):
+            break
+        if name in known:
+            offered.append(known[name])
+            mass += step.odds[name]
+    return offered
+
+
+def _question(ask: ModelQuestion, talk: Exchange, step: Step, tools: Sequence[ToolSpec]) -> ModelQuestion:
+    messages: list[ModelMessage] = [
+        ModelRequest(parts=[SystemPromptPart(_SYSTEM + "\n".join(map(format_signature, tools)))])
+    ]
+    if talk.before is not None:
+        user, answer = talk.before
+        messages += [_said(user), ModelResponse(parts=[TextPart(_plain(answer)[:_LONGEST_ANSWER])])]
+    messages.append(_said(step.text))
+    return replace(ask, messages=messages, tools=[], tool_choice="auto", temperature=0.0, max_tokens=_MOST_TOKENS)
+
+
+def _said(text: str) -> ModelRequest:
+    return ModelRequest(parts=[UserPromptPart(_plain(text)[:_LONGEST_MESSAGE])])
+
+
+def _plain(text: str) -> str:
+    """Without the marks that part the messages of a prompt."""
+    return text.replace(_MARKUP, "<")
+
+
+def format_signature(tool: ToolSpec) -> str:
+    """`filer_read_file(path, offset?)`"""
+    schema = tool.input_schema
+    required = cast("list[str]", schema.get("required") or [])
+    names = cast("JsonObject", schema.get("properties") or {})
+    return f"{tool.name}({', '.join(name if name in required else name + '?' for name in names)})"
+
+
+def read_reply(written: str, tools: Sequence[ToolSpec], said: str) -> TextPart | ToolCallPart:
+    """A call whose arguments fit the tool and stand in the conversation; else words for the person."""
+    written = written.strip()
+    found = _CALL.match(written)
+    tool = next((tool for tool in tools if found and tool.name == found[1]), None)
+    if found is None or tool is None:
+        return TextPart(_NOT_UNDERSTOOD if not written or _LIKE_A_CALL.match(written) else written)
+    try:
+        arguments = cast("object", json.loads(found[2]))
+    except ValueError:
+        return TextPart(_NOT_UNDERSTOOD)
+    schema = tool.input_schema
+    required = cast("list[str]", schema.get("required") or [])
+    properties = cast("dict[str, JsonObject]", schema.get("properties") or {})
+    kept: JsonObject = {}
+    for name, value in cast("JsonObject", arguments).items():
+        if name in properties and is_said(value, said, properties[name], GivenValues.of(tool.name, name)):
+            kept[name] = value
+        elif name in required:
+            return TextPart(_ask_for(name, properties.get(name, {})))
+    missing = next((name for name in required if name not in kept), None)
+    if missing is not None:
+        return TextPart(_ask_for(missing, properties.get(missing, {})))
+    if not cast("_SchemaValidator", Draft202012Validator(schema)).is_valid(kept):
+        return TextPart(_NOT_UNDERSTOOD)
+    return ToolCallPart(tool.name, json.dumps(kept, ensure_ascii=False), tool_call_id=new_id("call"))
+
+
+@dataclass(frozen=True, slots=True)
+class GivenValues:
+    """What the phrases of a tool give an argument without its being said: whole values, and words around what is."""
+
+    values: Sequence[object] = ()
+    words: Collection[str] = ()
+
+    @classmethod
+    def of(cls, tool: str, argument: str) -> GivenValues:
+        given = cast("dict[str, dict[str, dict[str, list[Any]]]]", about_adapter().get("given") or {})
+        found = given.get(tool, {}).get(argument, {})
+        return cls(found.get("values", ()), found.get("words", ()))
+
+
+def is_said(value: object, said: str, schema: JsonObject, given: GivenValues) -> bool:
+    """Whether a value stands in the conversation, or is one that the tool's phrases mean without saying it."""
+    if isinstance(value, bool) or value is None or value in given.values:
+        return True
+    if isinstance(value, list):
+        return all(is_said(one, said, schema, given) for one in cast("list[object]", value))
+    if isinstance(value, dict):
+        return all(is_said(one, said, {}, given) for one in cast("JsonObject", value).values())
+    if value in cast("list[object]", schema.get("enum") or []):
+        return True
+    known = {*split_value(said), *given.words}
+    return all(word in known for word in split_value(f"{value:g}" if isinstance(value, float) else str(value)))
+
+
+def split_value(text: str) -> list[str]:
+    """Words, and numbers by their digits alone: 17.5 % is 0.175, and 1,250 is 1250."""
+    return [word.replace(".", "").replace(",", "").strip("0") for word in _NUMBER_OR_WORD.findall(text.lower())]
+
+
+def _ask_for(name: str, schema: JsonObject) -> str:
+    what = str(schema.get("description") or name.replace("_", " ")).split(". ")[0].rstrip(".")
+    return f"For that I need to know one more thing: {what[:1].lower()}{what[1:]}. Please say it all in one message."
+
+
+def _same_part(first: ModelResponsePart, second: ModelResponsePart) -> bool:
+    if isinstance(first, ToolCallPart) and isinstance(second, ToolCallPart):
+        return (first.tool_name, first.args) == (second.tool_name, second.args)
+    return isinstance(first, TextPart) and isinstance(second, TextPart) and first.content == second.content
+
+
+def _answer(ask: ModelQuestion, parts: Sequence[ModelResponsePart], usage: RequestUsage) -> BackendAnswer:
+    texts = [part for part in parts if not isinstance(part, ToolCallPart)]
+    calls = [part for part in parts if isinstance(part, ToolCallPart)]
+    response = ModelResponse(parts=[*texts, *calls], usage=usage, model_name=ask.model)
+    return BackendAnswer(replace(response, finish_reason="tool_call" if calls else "stop"))

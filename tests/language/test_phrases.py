@@ -1,0 +1,77 @@
+"""The phrases beside the servers: every tool people ask for has some, and each can be filled and parsed (FST-02)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import annabelle
+from annabelle.core.errors import ConfigMistake
+from annabelle.language.phrases import FILE_NAME, NAMED, NTH, PhraseBook, Sentence, ToolPhraseFile
+from annabelle.language.tool_odds import packaged_tool_odds
+
+PACKAGE = Path(annabelle.__file__).parent
+FILES = [*sorted(PACKAGE.glob(f"servers/*/{FILE_NAME}")), PACKAGE / "hub" / "tools" / FILE_NAME]
+SHARED = sorted((PACKAGE / "language" / "en" / "phrases").glob("*.toml"))
+LEAST = 6
+
+
+@pytest.fixture(scope="module")
+def book() -> PhraseBook:
+    return PhraseBook.load([*FILES, *SHARED])
+
+
+@pytest.mark.req("FST-02")
+def test_every_server_has_phrases_beside_its_manifest() -> None:
+    assert {file.parent for file in PACKAGE.glob("servers/*/manifest.toml")} == {file.parent for file in FILES[:-1]}
+
+
+@pytest.mark.req("FST-02")
+def test_every_tool_has_enough_phrases_and_most_have_many(book: PhraseBook) -> None:
+    counted = {tool: len(book.phrases(tool)) for file in book.files for tool in file.tools}
+    assert {tool: count for tool, count in counted.items() if count < LEAST} == {}
+    assert sum(count >= 25 for count in counted.values()) > len(counted) // 2
+
+
+@pytest.mark.req("FST-02")
+def test_every_slot_has_a_list_and_every_follow_up_a_tool_it_follows(book: PhraseBook) -> None:
+    known = {tool for file in book.files for tool in file.tools}
+    wrong: list[str] = []
+    for file in book.files:
+        said = [phrase for told in file.tools.values() for phrase in told.phrases]
+        followed = [entry for told in file.tools.values() for entry in told.follow_ups]
+        said += [entry.say for entry in (*followed, *file.no_tool)]
+        for phrase in said:
+            for _, kind in Sentence.parse(phrase).slots():
+                if kind not in (NTH, NAMED) and kind not in file.values and kind not in book.shared:
+                    wrong.append(phrase)
+        wrong += [entry.say for entry in followed if entry.after not in known]
+    assert wrong == []
+
+
+@pytest.mark.req("FST-03")
+def test_the_weights_of_the_selection_know_the_tools_that_have_phrases_and_no_others(book: PhraseBook) -> None:
+    odds = packaged_tool_odds()
+    assert odds is not None
+    with_phrases = {tool for file in book.files for tool, told in file.tools.items() if told.phrases}
+    assert set(odds.names) - {""} == with_phrases, "run: make train-selector"
+
+
+@pytest.mark.req("FST-02")
+@pytest.mark.parametrize(
+    "content", ["x = ", "[t]\nphrases = [1]\n", "[t]\nphrase = ['a']\n", "[t]\nphrases = ['']\n", "no_tool = 3\n"]
+)
+def test_a_damaged_file_is_one_sentence_that_names_it(tmp_path: Path, content: str) -> None:
+    file = tmp_path / FILE_NAME
+    file.write_text(content)
+    with pytest.raises(ConfigMistake, match=r"phrases\.toml can not be read: .+\.") as caught:
+        ToolPhraseFile.read(file)
+    assert caught.value.field == str(file)
+
+
+def test_a_phrase_says_what_is_meant_and_not_said() -> None:
+    sentence = Sentence.parse("!list {path:folder} with all inside => recursive=true; depth=3")
+    assert (sentence.text, sentence.is_order) == ("list {path:folder} with all inside", True)
+    assert sentence.given == {"recursive": "true", "depth": "3"}
+    assert sentence.slots() == [("path", "folder")]

@@ -1,0 +1,69 @@
+"""Writes what the package knows about its adapter: the weights it is for, and what phrases give without saying it.
+
+`PYTHONPATH=. python -m training.adapter_notes`, after an adapter was made or phrases have changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+
+from training.data import load_book, load_schemas
+from training.sentences import typed_value
+
+from annabelle.core.tools import JsonObject
+from annabelle.language.phrases import NAMED, NTH, SLOT, PhraseBook, Sentence, ToolPhraseFile
+from annabelle.llm.embedded.adapter import ABOUT, ADAPTER, fingerprint
+from annabelle.llm.embedded.packaged_mind import split_value
+from annabelle.llm.gguf_models import find_packaged_weights
+
+
+def given_values(book: PhraseBook, schemas: dict[str, JsonObject]) -> JsonObject:
+    found: dict[str, dict[str, dict[str, set[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
+    for file in book.files:
+        for tool, told in file.tools.items():
+            properties: dict[str, JsonObject] = schemas[tool].get("properties") or {}  # type: ignore[assignment]
+            for phrase in (*told.phrases, *(entry.say for entry in told.follow_ups)):
+                for argument, value in _unsaid(book, file, Sentence.parse(phrase)):
+                    if argument not in properties:
+                        continue
+                    if SLOT.search(value):
+                        found[tool][argument]["words"].update(split_value(SLOT.sub(" ", value)))
+                    else:
+                        found[tool][argument]["values"].add(json.dumps(typed_value(value, properties[argument])))
+    return {
+        tool: {
+            argument: {
+                kind: sorted(some) if kind == "words" else [json.loads(one) for one in sorted(some)]
+                for kind, some in sorted(kinds.items())
+            }
+            for argument, kinds in sorted(arguments.items())
+        }
+        for tool, arguments in sorted(found.items())
+    }
+
+
+def _unsaid(book: PhraseBook, file: ToolPhraseFile, sentence: Sentence) -> Iterator[tuple[str, str]]:
+    yield from sentence.given.items()
+    for argument, kind in sentence.slots():
+        for entry in () if kind in (NTH, NAMED) else book.values(file, kind):
+            _, arrow, value = entry.partition(" => ")
+            if arrow:
+                yield argument, value
+
+
+def main() -> None:
+    weights = find_packaged_weights()
+    if weights is None:
+        raise SystemExit("The packaged weights are not installed: run make test once.")
+    about = {
+        "weights": fingerprint(weights),
+        "size": ADAPTER.stat().st_size,
+        "given": given_values(load_book(), load_schemas()),
+    }
+    ABOUT.write_text(json.dumps(about, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+"""Makes sentences from the phrases: slots filled, orders wrapped, some words misspelt; the same from the same seed."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from annabelle.core.tools import JsonObject
+from annabelle.language.phrases import NAMED, NTH, SLOT, FollowUp, NoTool, PhraseBook, Sentence, ToolPhraseFile
+
+ORDINALS = (("first", 0), ("1st", 0), ("second", 1), ("2nd", 1), ("third", 2), ("3rd", 2), ("fourth", 3), ("last", -1))
+_WORDING: dict[str, list[str]] = tomllib.loads((Path(__file__).parent / "wording.toml").read_text(encoding="utf-8"))
+_MOST_DEPTH = 4
+_PIECE = re.compile(r"(\0\d+\0)")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """An earlier message and what was answered."""
+
+    user: str
+    answer: str
+    tool: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    user: str
+    tool: str | None
+    arguments: JsonObject = field(default_factory=dict[str, object])
+    answer: str = ""
+    before: Exchange | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A slot's text, and the value it stands for."""
+
+    text: str
+    value: str
+
+    @property
+    def is_span(self) -> bool:
+        return self.text == self.value
+
+
+class SentenceMaker:
+    def __init__(self, book: PhraseBook, schemas: Mapping[str, JsonObject], seed: int) -> None:
+        self._book, self._schemas, self._draw = book, schemas, random.Random(seed)
+
+    def rows(self, per_phrase: int = 9, per_follow_up: int = 8, per_talk: int = 15) -> Iterator[Row]:
+        """Sentences of every tool, of following up, and of what wants no tool; each phrase equally often."""
+        for file in self._book.files:
+            for tool, told in file.tools.items():
+                for phrase in told.phrases * per_phrase:
+                    yield self._row(file, tool, phrase)
+                for follow_up in told.follow_ups * per_follow_up:
+                    row = self._follow_up(file, tool, follow_up)
+                    if row is not None:
+                        yield row
+            for entry in file.no_tool * per_talk:
+                yield self._talk(file, entry)
+
+    def _talk(self, file: ToolPhraseFile, entry: NoTool) -> Row:
+        slots: dict[str, Filled] = {}
+        text = self._say(file, Sentence.parse(entry.say), slots)
+        first = self._first(entry.after) if entry.after else None
+        answer = SLOT.sub(lambda found: slots[found[1]].text, entry.answer)
+        return Row(
+            text, None, answer=answer, before=None if first is None else Exchange(first.user, "Done.", entry.after)
+        )
+
+    def _row(self, file: ToolPhraseFile, tool: str, phrase: str) -> Row:
+        sentence, slots = Sentence.parse(phrase), dict[str, Filled]()
+        text = self._say(file, sentence, slots)
+        return Row(text, tool, self._arguments(tool, sentence, slots))
+
+    def _follow_up(self, file: ToolPhraseFile, tool: str, entry: FollowUp) -> Row | None:
+        """A row with an exchange before it, whose call and answer the message refers to."""
+        first = self._first(entry.after)
+        if first is None:
+            return None
+        sentence, slots = Sentence.parse(entry.say), dict[str, Filled]()
+        answer = "Done."
+        if entry.items:
+            shown = [self._value(file, entry.items) for _ in range(self._draw.randint(3, 5))]
+            mark = self._draw.choice(("{}. {}", "{}) {}", "- {1}"))
+            answer = "\n".join(mark.format(place, one.text) for place, one in enumerate(shown, 1))
+            for name, kind in sentence.slots():
+                if kind in (NTH, NAMED):
+                    slots[name] = self._pick(shown, sentence.text, name, kind)
+        known = cast("JsonObject", self._schemas[tool].get("properties", {}))
+        keep = entry.keep if entry.keep is not None else {name: name for name in first.arguments if name in known}
+        text = self._say(file, sentence, slots)
+        own = self._arguments(tool, sentence, slots)
+        wanted = {name: source for name, source in keep.items() if name not in own}
+        if any(source not in first.arguments for source in wanted.values()):
+            return None  # the earlier sentence did not say it
+        kept = {name: first.arguments[source] for name, source in wanted.items()}
+        return Row(text, tool, {**kept, **own}, before=Exchange(first.user, answer, entry.after))
+
+    def _first(self, tool: str) -> Row | None:
+        """An earlier message that called this tool."""
+        known = self._book.phrases(tool)
+        if not known:
+            return None
+        file, phrase = self._draw.choice(known)
+        return self._row(file, tool, phrase)
+
+    def _pick(self, shown: Sequence[Filled], text: str, name: str, kind: str) -> Filled:
+        """One of the items, by its place or by a word that only it has."""
+        if kind == NAMED:
+            for one in self._draw.sample(list(shown), len(shown)):
+                others = " ".join(other.text.lower() for other in shown if other is not one)
+                words = [word for word in re.findall(r"[^\W\d_]{4,}", one.text) if word.lower() not in others]
+                if words:
+                    return Filled(self._draw.choice(words), one.value)
+        place = self._draw.randrange(len(shown))
+        if f"#{{{name}:" in text or f"number {{{name}:" in text.lower():
+            return Filled(str(place + 1), shown[place].value)
+        word, place = self._draw.choice([one for one in ORDINALS if one[1] < len(shown)])
+        return Filled(word, shown[place].value)
+
+    def _say(self, file: ToolPhraseFile, sentence: Sentence, slots: dict[str, Filled]) -> str:
+        """Fills `slots`, and changes the words around them; what is lower-cased in the text is so in the value."""
+        for name, kind in sentence.slots():
+            if name not in slots:
+                slots[name] = self._value(file, kind)
+        text = sentence.text
+        if sentence.is_order and self._draw.random() < 0.55:
+            text = self._draw.choice(_WORDING["wraps"]).replace("{}", text)
+        if self._draw.random() < 0.12:
+            text = self._draw.choice(_WORDING["openers"]) + text
+        if self._draw.random() < 0.1:
+            text = text.rstrip("?.!") + self._draw.choice(_WORDING["closers"])
+        text = self._change_words(text)
+        lower = self._draw.random() < 0.3
+        if lower:
+            for name, one in slots.items():
+                slots[name] = Filled(one.text.lower(), one.value.lower() if one.is_span else one.value)
+        filled = SLOT.sub(lambda found: slots[found[1]].text, text)
+        if lower:
+            return filled.lower()
+        return filled[:1].upper() + filled[1:] if self._draw.random() < 0.5 else filled
+
+    def _change_words(self, text: str) -> str:
+        draw = self._draw.random
+        if draw() < 0.35:
+            text = text.rstrip("?.!")
+        elif text[-1:].isalnum() and draw() < 0.25:
+            text += self._draw.choice([".", "?", "!", "??", "..."])
+        if draw() < 0.15:
+            text = text.replace("'", "")
+        if draw() < 0.12:
+            words = text.split(" ")
+            places = [n for n, word in enumerate(words) if word.isalpha() and len(word) > 3]
+            if places:
+                place = self._draw.choice(places)
+                words[place] = self._misspell(words[place])
+            text = " ".join(words)
+        return text
+
+    def _misspell(self, word: str) -> str:
+        at = self._draw.randrange(1, len(word) - 1)
+        return self._draw.choice(
+            [
+                word[:at] + word[at + 1 :],
+                word[:at] + word[at] + word[at:],
+                word[:at] + word[at + 1] + word[at] + word[at + 2 :],
+            ]
+        )
+
+    def _value(self, file: ToolPhraseFile, kind: str, depth: int = 0) -> Filled:
+        entry = self._draw.choice(self._book.values(file, kind))
+        text, arrow, value = entry.partition(" => ")
+        inner = {found[1]: found[2] or found[1] for found in SLOT.finditer(text)} if depth < _MOST_DEPTH else {}
+        filled = {name: self._value(file, other, depth + 1) for name, other in inner.items()}
+        shown = SLOT.sub(lambda found: filled[found[1]].text, text)
+        meant = SLOT.sub(lambda found: filled[found[1]].value, value if arrow else text)
+        return Filled(shown, meant)
+
+    def _arguments(self, tool: str, sentence: Sentence, slots: Mapping[str, Filled]) -> JsonObject:
+        properties = cast("dict[str, JsonObject]", self._schemas[tool].get("properties", {}))
+        found = {name: one.value for name, one in slots.items() if name in properties}
+        found |= {name: SLOT.sub(lambda slot: slots[slot[1]].value, value) for name, value in sentence.given.items()}
+        return {name: typed_value(value, properties.get(name, {})) for name, value in found.items()}
+
+
+def typed_value(text: str, schema: JsonObject) -> object:
+    """Text, unless the schema says that it is something else."""
+    choices = cast("list[JsonObject]", [schema, *cast("list[JsonObject]", schema.get("anyOf", []))])
+    kinds = {str(part.get("type")) for part in choices}
+    if not kinds & {"integer", "number", "boolean", "array", "object"}:
+        return json.loads(text) if text[:1] == '"' == text[-1:] and len(text) > 1 else text
+    is_number = kinds & {"integer", "number"} and "array" not in kinds
+    try:
+        parsed = json.loads(text.replace(",", "") if is_number else text)
+    except ValueError:
+        return [text] if "array" in kinds and "string" not in kinds else text
+    is_text = isinstance(parsed, str) or ("string" in kinds and not isinstance(parsed, list | dict))
+    return text if is_text else parsed
