@@ -82,8 +82,9 @@ def all_read_only(calls: Sequence[PlannedCall], selection: ToolSelection) -> boo
 
 
 def unknown_tool_error(name: str, selection: ToolSelection) -> ErrorBody:
-    """What the model reads when it calls a tool that does not exist."""
-    close = difflib.get_close_matches(name, selection.names(), n=3, cutoff=0.5)
+    """What the model reads when it calls a tool that does not exist. It may call any that does, selected or not."""
+    known = [tool.name for tool in (*selection.tools, *selection.others)]
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(close)}?" if close else "Use only the tools you were given."
     return ErrorBody(code="unknown_tool", message=f"There is no tool named {name}.", hint=hint)
 
