@@ -114,8 +114,11 @@ def _message_text(message: ModelMessage | None) -> str:
 
 
 def dump_message(message: ModelMessage) -> JsonObject:
-    dumped = ModelMessagesTypeAdapter.dump_python([message], mode="json", exclude_none=True)
-    return cast("list[JsonObject]", dumped)[0]
+    """The message as it is stored, without the second wording of results, which only the running turn needs."""
+    dumped = cast("list[JsonObject]", ModelMessagesTypeAdapter.dump_python([message], mode="json", exclude_none=True))
+    for part in cast("list[JsonObject]", dumped[0]["parts"]):
+        part.pop("metadata", None)
+    return dumped[0]
 
 
 def load_message(recorded: JsonObject) -> ModelMessage:
