@@ -143,11 +143,8 @@ def servers() -> Json:
 def tools() -> Json:
     """Every tool: of the servers, of the hub itself, and those a thinker serves in its own process."""
     found: Json = {}
-    for name in server_docs.names():
-        package = f"annabelle.servers.{server_docs.folders()[name]}"
-        listing = read_listing(package) or ToolListing.from_server(server_docs.build(name))
-        for tool in listing.result()["tools"]:
-            found[f"{name}_{tool['name']}"] = _listed(tool)
+    for name, tool in _server_tools():
+        found[name] = _listed(tool)
     own = HistoryTool.spec.fget(None)  # pyright: ignore[reportOptionalCall]  a constant behind a property
     for spec in [*_native_tools(), own, UPDATE_WORKSPACE]:
         found[spec.name] = _tool(spec)
@@ -156,11 +153,17 @@ def tools() -> Json:
 
 def input_schemas() -> dict[str, Json]:
     """The arguments of every tool of the servers and of the hub."""
-    found: dict[str, Json] = {}
-    for name in server_docs.names():
-        listing = ToolListing.from_server(server_docs.build(name)).result()
-        found |= {f"{name}_{tool['name']}": tool["inputSchema"] for tool in listing["tools"]}
+    found = {name: tool["inputSchema"] for name, tool in _server_tools()}
     return found | {spec.name: spec.input_schema for spec in _native_tools()}
+
+
+def _server_tools() -> Iterator[tuple[str, Json]]:
+    """The tools of every server as it lists them, by the name they are exposed under."""
+    for name in server_docs.names():
+        package = f"annabelle.servers.{server_docs.folders()[name]}"
+        listing = read_listing(package) or ToolListing.from_server(server_docs.build(name))
+        for tool in listing.result()["tools"]:
+            yield f"{name}_{tool['name']}", tool
 
 
 def _listed(tool: Json) -> Json:

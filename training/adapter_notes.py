@@ -13,7 +13,7 @@ from training.data import load_book, load_schemas
 from training.sentences import typed_value
 
 from annabelle.core.tools import JsonObject
-from annabelle.language.phrases import NAMED, NTH, SLOT, PhraseBook, Sentence, ToolPhraseFile
+from annabelle.language.phrases import MEANS, NAMED, NTH, SLOT, PhraseBook, Sentence, ToolPhraseFile
 from annabelle.llm.embedded.adapter import ABOUT, ADAPTER, fingerprint
 from annabelle.llm.embedded.packaged_mind import split_value
 from annabelle.llm.gguf_models import find_packaged_weights
@@ -48,7 +48,7 @@ def _unsaid(book: PhraseBook, file: ToolPhraseFile, sentence: Sentence) -> Itera
     yield from sentence.given.items()
     for argument, kind in sentence.slots():
         for entry in () if kind in (NTH, NAMED) else book.values(file, kind):
-            _, arrow, value = entry.partition(" => ")
+            _, arrow, value = entry.partition(MEANS)
             if arrow:
                 yield argument, value
 

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import cast
 
 from annabelle.core.tools import JsonObject
-from annabelle.language.phrases import NAMED, NTH, SLOT, FollowUp, NoTool, PhraseBook, Sentence, ToolPhraseFile
+from annabelle.language.phrases import MEANS, NAMED, NTH, SLOT, FollowUp, NoTool, PhraseBook, Sentence, ToolPhraseFile
 
 ORDINALS = (("first", 0), ("1st", 0), ("second", 1), ("2nd", 1), ("third", 2), ("3rd", 2), ("fourth", 3), ("last", -1))
 _WORDING: dict[str, list[str]] = tomllib.loads((Path(__file__).parent / "wording.toml").read_text(encoding="utf-8"))
 _MOST_DEPTH = 4
-_PIECE = re.compile(r"(\0\d+\0)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +177,7 @@ class SentenceMaker:
 
     def _value(self, file: ToolPhraseFile, kind: str, depth: int = 0) -> Filled:
         entry = self._draw.choice(self._book.values(file, kind))
-        text, arrow, value = entry.partition(" => ")
+        text, arrow, value = entry.partition(MEANS)
         inner = {found[1]: found[2] or found[1] for found in SLOT.finditer(text)} if depth < _MOST_DEPTH else {}
         filled = {name: self._value(file, other, depth + 1) for name, other in inner.items()}
         shown = SLOT.sub(lambda found: filled[found[1]].text, text)

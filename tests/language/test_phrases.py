@@ -65,7 +65,7 @@ def test_the_weights_of_the_selection_know_the_tools_that_have_phrases_and_no_ot
 def test_a_damaged_file_is_one_sentence_that_names_it(tmp_path: Path, content: str) -> None:
     file = tmp_path / FILE_NAME
     file.write_text(content)
-    with pytest.raises(ConfigMistake, match=r"phrases\.toml can not be read: .+\.") as caught:
+    with pytest.raises(ConfigMistake, match=r"phrases\.toml cannot be read: .+\.") as caught:
         ToolPhraseFile.read(file)
     assert caught.value.field == str(file)
 

@@ -1,8 +1,8 @@
-"""Ways people ask for tools, as data: `phrases.toml` beside each server's manifest, and one in the home (FST-02).
+"""Ways people ask for tools, as data: `phrases.toml` beside each server's manifest (FST-02).
 
 A phrase is what a person types. `{argument:list}` is a slot: its text comes from a value list and becomes the argument.
 ` => name=value; name=value` behind it gives arguments that are meant and not said. `!` in front marks a bare order.
-docs/phrases.md describes the files.
+training/README.md describes the files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ NTH: Final = "nth"
 NAMED: Final = "named"
 """The lists of slots that pick an item of the earlier answer: "the second one", "the one about the car"."""
 SLOT: Final = re.compile(r"\{(\w+)(?::(\w+))?\}")
-_GIVEN: Final = " => "
+MEANS: Final = " => "
+"""Between what is said and what is meant, in a phrase and in an entry of a value list."""
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
@@ -70,7 +71,7 @@ class ToolPhraseFile(_Strict):
             rest = {name: tables.pop(name) for name in ("no_tool", "values") if name in tables}
             return cls.model_validate({"tools": tables, **rest})
         except (OSError, ValueError) as error:  # a ValidationError and a TOMLDecodeError are ValueErrors
-            raise ConfigMistake(f"{file.name} can not be read: {_explain(error)}.", field=str(file)) from error
+            raise ConfigMistake(f"{file.name} cannot be read: {_explain(error)}.", field=str(file)) from error
 
 
 def _explain(error: Exception) -> str:
@@ -90,7 +91,7 @@ class Sentence:
 
     @classmethod
     def parse(cls, phrase: str) -> Self:
-        text, _, behind = phrase.partition(_GIVEN)
+        text, _, behind = phrase.partition(MEANS)
         pairs = (pair.partition("=") for pair in behind.split("; ") if pair)
         given = {name.strip(): value.strip() for name, _, value in pairs}
         return cls(text.removeprefix("!").strip(), given, text.startswith("!"))

@@ -64,7 +64,11 @@ def features(words: list[str], after: str = "") -> NDArray[np.int64]:
 
 
 def buckets(pieces: Iterable[str]) -> NDArray[np.int64]:
-    return np.fromiter({zlib.crc32(piece.encode()) % BUCKETS for piece in pieces}, np.int64)
+    return np.fromiter({_bucket(piece) for piece in pieces}, np.int64)
+
+
+def _bucket(piece: str) -> int:
+    return zlib.crc32(piece.encode()) % BUCKETS
 
 
 def _pieces(words: list[str]) -> Iterator[str]:
@@ -113,7 +117,7 @@ class ToolOdds:
         words = split_words(text)
         if not words:
             return {NO_TOOL: 1.0}
-        if np.mean([self.words[buckets((word,))[0]] for word in words]) < _LEAST_KNOWN:
+        if self.words[[_bucket(word) for word in words]].mean() < _LEAST_KNOWN:
             return {}
         found = features(words, after)
         mean = self.pieces[found].sum(axis=0, dtype=np.float32) * np.float32(self.piece_scale / np.sqrt(len(found)))
@@ -178,5 +182,5 @@ def packaged_tool_odds() -> ToolOdds | None:
     try:
         return ToolOdds.load(WEIGHTS)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        _log.warning("The learned selection is not used: %s can not be read (%s).", WEIGHTS.name, error)
+        _log.warning("The learned selection is not used, because %s is missing or damaged: %s", WEIGHTS.name, error)
         return None
