@@ -81,6 +81,9 @@ def test_tools_are_listed_and_called(running: dict[str, str]):
     assert made.returncode == 0, made.stderr
     read = json.loads(run(running, "tools", "call", "filer_read_file", '{"path": "notes/a.txt"}', "--json").stdout)
     assert "42" in read["text"]
+    shown = run(running, "tools", "call", "get_tool_catalog", "mcp_name=filer")
+    assert "list" in shown.stdout
+    assert "filer_" not in shown.stdout, "names are for models"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from annabelle.core.errors import AnnabelleError, ScannerDown, SecurityBlocked
+from annabelle.core.errors import AnnabelleError, NotFound, ScannerDown, SecurityBlocked
 from annabelle.core.tools import ToolResult
 from annabelle.thinker.loop.batch import format_for_model
 from annabelle.thinker.loop.call import PlannedCall
@@ -36,3 +36,26 @@ def test_a_block_is_not_to_be_tried_in_another_way(error: AnnabelleError) -> Non
     assert error.message in content
     assert "Do not try" in content
     assert "another way, or tell" not in content, "which is what is said of other failures"
+
+
+@pytest.mark.req("FST-05")
+@pytest.mark.parametrize(
+    ("result", "shown"),
+    [
+        (ToolResult(text="Added milk {t-1}", display="Added milk"), "Added milk"),
+        (
+            ToolResult.failure(NotFound("There is no list x.", hint="create_list makes one.").body()),
+            "There is no list x.",
+        ),
+        (ToolResult.failure(NotFound("No.", hint="Check the spelling.").body()), "No. Check the spelling."),
+    ],
+)
+def test_a_person_reads_other_words_than_the_model(result: ToolResult, shown: str) -> None:
+    part = format_for_model(CALL, result)
+    assert part.metadata == shown
+    assert result.text in str(part.content)
+
+
+@pytest.mark.req("FST-05")
+def test_words_that_are_the_same_for_both_are_kept_once() -> None:
+    assert format_for_model(CALL, ToolResult(text="Done.")).metadata is None

@@ -99,3 +99,17 @@ async def test_joined_deltas_go_out_by_themselves_after_a_moment() -> None:
             if seen == ["a", "b"]:
                 break
     buffer.close()
+
+
+@pytest.mark.req("FST-01")
+async def test_a_name_that_arrives_in_pieces_is_rewritten_whole() -> None:
+    stream = TurnStream("st_1", "msg_1")
+    buffer = DeltaBuffer(stream, step=1, attempt=100, rewrite=lambda text: text.replace("write_note", "write note"))
+    for piece in ("I use wri", "te_", "note", ", then tell"):
+        buffer.add("text", piece)
+        await asyncio.sleep(DeltaBuffer.INTERVAL_SECONDS * 1.5)
+    buffer.close()
+    stream.close()
+    said = [line["event"]["data"]["text"] for line in await read(stream)]
+    assert "".join(said) == "I use write note, then tell"
+    assert said[0] == "I use ", "the rest may be the beginning of a name"

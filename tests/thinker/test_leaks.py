@@ -270,3 +270,17 @@ async def test_a_leak_nobody_can_read_is_no_empty_answer(tmp_path: Path) -> None
     result = await bench.run("note milk")
     assert (result.text, tools.calls) == (NOTHING_LEFT, [])
     assert bench.facts("text")[0]["data"]["text"] == NOTHING_LEFT
+
+
+@pytest.mark.req("FST-01")
+async def test_a_tool_is_called_by_what_it_does_also_while_the_answer_is_written(tmp_path: Path) -> None:
+    bench, _ = leaking(tmp_path, "I can use write_note or `look_up` for that, not other_words.")
+    result = await bench.run("what can you do?")
+    assert result.text == "I can use write note or `look up` for that, not other_words."
+    assert bench.facts("text")[0]["data"]["text"] == result.text
+
+
+@pytest.mark.req("FST-01")
+async def test_a_person_who_uses_a_tools_name_gets_it_back(tmp_path: Path) -> None:
+    bench, _ = leaking(tmp_path, "write_note writes a note.")
+    assert (await bench.run("what does write_note do?")).text == "write_note writes a note."

@@ -60,9 +60,10 @@ async def test_an_agents_call_with_a_secret_is_refused_and_a_persons_own_is_made
 @pytest.mark.req("POL-06")
 @pytest.mark.incident("I-30")
 async def test_what_a_server_gives_back_or_fails_with_is_masked() -> None:
-    said = ToolResult(text=f"<{KEY}>", structured={KEY: [f"{KEY}!"]})
+    said = ToolResult(text=f"<{KEY}>", display=f"({KEY})", structured={KEY: [f"{KEY}!"]})
     result = await RedactOutput(Server(said), Redactor([KEY])).call(tool(read_only=True), {}, AGENT)
-    assert (result.text, result.structured) == (f"<{MASK}>", {MASK: [f"{MASK}!"]})
+    assert (result.text, result.display) == (f"<{MASK}>", f"({MASK})")
+    assert result.structured == {MASK: [f"{MASK}!"]}
     with pytest.raises(ServerDown) as down:
         await RedactOutput(Server(), Redactor([KEY])).call(tool(read_only=True), {}, AGENT)
     assert (down.value.message, down.value.hint, str(down.value)) == (

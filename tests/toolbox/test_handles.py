@@ -196,7 +196,7 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 async def test_what_comes_back_holds_the_handle_instead(house: House, shape: str):
     said = SHAPES[shape]
-    house.hand.answer = ToolResult(text=f"saw {said}", structured={"a": [{"b": said}], said: 1})
+    house.hand.answer = ToolResult(text=f"saw {said}", display=f"saw {said}!", structured={"a": [{"b": said}], said: 1})
     result = await house.call("web_type", {"text": HANDLE})
     told = result.model_dump_json()
     assert HANDLE in result.text

@@ -80,6 +80,7 @@ class ToolResult(FrozenModel):
     """What came back: text for the model, structure for machines, or an error that says what to do next."""
 
     text: str
+    display: str | None = Field(default=None, description="The text for a person, where it is another one")
     structured: JsonObject | None = None
     is_error: bool = False
     error: ErrorBody | None = None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from annabelle.core.messages import EventType, TurnEvent
 from annabelle.core.tools import JsonObject
 
 _POLL_SECONDS = 15.0
+_UNFINISHED_WORD = re.compile(r"[A-Za-z0-9_]{1,100}\Z")
 _FACTS: TypeAdapter[list[TurnEvent]] = TypeAdapter(list[TurnEvent])
 
 
@@ -203,8 +205,11 @@ class DeltaBuffer:
 
     INTERVAL_SECONDS = 0.03
 
-    def __init__(self, stream: TurnStream, step: int, attempt: int) -> None:
-        self._stream, self._step, self._attempt = stream, step, attempt
+    def __init__(
+        self, stream: TurnStream, step: int, attempt: int, rewrite: Callable[[str], str] | None = None
+    ) -> None:
+        """`rewrite` changes whole words of the text before they are sent."""
+        self._stream, self._step, self._attempt, self._rewrite = stream, step, attempt, rewrite
         self._number = 0
         self._type: EventType = "text"
         self._pending: list[str] = []
@@ -212,7 +217,7 @@ class DeltaBuffer:
 
     def add(self, type: EventType, text: str) -> None:
         if type != self._type:
-            self._send()
+            self._send(whole=True)
             self._type = type
         self._pending.append(text)
         if self._timer is None:
@@ -226,7 +231,7 @@ class DeltaBuffer:
             self._timer = None
         if drop:
             self._pending.clear()
-        self._send()
+        self._send(whole=True)
 
     def _tick(self) -> None:
         self._timer = None
@@ -234,10 +239,13 @@ class DeltaBuffer:
             self._send()
             self._timer = asyncio.get_running_loop().call_later(self.INTERVAL_SECONDS, self._tick)
 
-    def _send(self) -> None:
-        if not self._pending:
-            return
-        self._number += 1
-        text = "".join(self._pending)
-        self._pending.clear()
-        self._stream.add_delta(self._type, text, step=self._step, attempt=self._attempt, number=self._number)
+    def _send(self, *, whole: bool = False) -> None:
+        text, self._pending = "".join(self._pending), []
+        if self._rewrite is not None and self._type == "text":
+            unfinished = None if whole else _UNFINISHED_WORD.search(text)
+            if unfinished is not None:
+                text, self._pending = text[: unfinished.start()], [unfinished[0]]
+            text = self._rewrite(text)
+        if text:
+            self._number += 1
+            self._stream.add_delta(self._type, text, step=self._step, attempt=self._attempt, number=self._number)

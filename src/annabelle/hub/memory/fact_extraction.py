@@ -22,6 +22,7 @@ from annabelle.core.errors import (
 )
 from annabelle.core.ids import new_id
 from annabelle.core.models import FrozenModel
+from annabelle.core.result_text import for_model
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trace import TraceFile, use_trace
@@ -282,4 +283,4 @@ def describe_outcome(learnt: ExtractionOutcome) -> str:
         return "There is no conversation that was not looked through yet."
     new = [fact for fact in learnt.facts if fact.status != "known"]
     lines = [f"{learnt.turns} conversations were looked through; {len(new)} new facts."]
-    return "\n".join([*lines, *(f"- {fact.fact} (fact {fact.fact_id})" for fact in new)])
+    return "\n".join([*lines, *(f"- {fact.fact}{for_model(f' (fact {fact.fact_id})')}" for fact in new)])

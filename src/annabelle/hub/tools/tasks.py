@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from annabelle.core.errors import AnnabelleError, NotAllowed, RetryByModel
+from annabelle.core.result_text import for_model, make_result
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trust import Trust
 from annabelle.hub.tasks.background_calls import QUEUE, BackgroundCalls, parse_queued_call
@@ -108,10 +109,12 @@ def queue_task_tool(tasks: TaskRunner, calls: BackgroundCalls, toolbox: Toolbox)
         if all(spec.name != tool for spec in toolbox.tools(policy).tools):
             raise RetryByModel(f"There is no tool {tool} that could be queued.", hint="Use one of your own tools.")
         task = await tasks.begin(new)
-        text = (
-            f"The task {task.id} is {task.state}. Its result is told in this chat; get_job_status tells how it stands."
-        )
-        return ToolResult(text=text, structured={"taskId": task.id, "state": task.state})
+
+        def render() -> str:
+            ask = for_model("; get_job_status tells how it stands")
+            return f"The task{for_model(f' {task.id}')} is {task.state}. Its result is told in this chat{ask}."
+
+        return make_result(render, {"taskId": task.id, "state": task.state})
 
     return queue_task
 

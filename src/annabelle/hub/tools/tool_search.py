@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from annabelle.core.errors import RetryByModel
 from annabelle.core.home import Home
+from annabelle.core.result_text import for_model, make_result
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.embeddings import EmbeddingConfig, make_embedder
@@ -63,8 +65,7 @@ class ToolSearch:
             {"name": name, "description": first_line(specs[name].description), "server": specs[name].server}
             for name in [tool.name for tool in ranking.tools if tool.name in specs][:limit]
         ]
-        lines = [f"- {tool['name']}: {tool['description']}" for tool in found]
-        return ToolResult(text="\n".join(lines) or "No tool fits.", structured={"tools": found}, trust="trusted")
+        return make_result(lambda: _format_tools(found) or "No tool fits.", {"tools": found})
 
     def _load_ranker(self) -> ToolRanker:
         if self._ranker is None:
@@ -96,10 +97,15 @@ def get_tool_catalog_tool(toolbox: Toolbox, agents: AgentRegistry) -> NativeTool
             if wanted not in by_server:
                 raise RetryByModel(f"There is no server {wanted}.", hint=f"There are: {', '.join(sorted(by_server))}.")
             by_server = {wanted: by_server[wanted]}
-        lines = [
-            f"{server}:\n" + "\n".join(f"- {tool['name']}: {tool['description']}" for tool in tools)
-            for server, tools in sorted(by_server.items())
-        ]
-        return ToolResult(text="\n\n".join(lines) or "There are no tools.", structured={"servers": by_server})
+
+        def render() -> str:
+            blocks = [f"{server}:\n{_format_tools(tools)}" for server, tools in sorted(by_server.items())]
+            return "\n\n".join(blocks) or "There are no tools."
+
+        return make_result(render, {"servers": by_server})
 
     return list_tools
+
+
+def _format_tools(tools: Sequence[JsonObject]) -> str:
+    return "\n".join(f"- {for_model(str(tool['name']) + ': ')}{tool['description']}" for tool in tools)

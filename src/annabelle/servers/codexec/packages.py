@@ -17,6 +17,7 @@ import anyio
 from pydantic import Field
 
 from annabelle.core.errors import InvalidArguments, RetryByModel, TooLarge, ToolTimeout
+from annabelle.core.result_text import for_model
 from annabelle.servers.codexec.code_runner import CodeRunner, build_environment, current_owner
 from annabelle.servers.codexec.config import PackageLimits
 from annabelle.servers.codexec.data_folders import CodeFolders, list_folder
@@ -280,7 +281,7 @@ class PackageInstalled(Result):
     session_id: str | None = Field(default=None, description="The session that has it; null: all your later runs")
 
     def to_text(self) -> str:
-        where = "all later runs" if self.session_id is None else f"session {self.session_id}"
+        where = "all later runs" if self.session_id is None else f"session{for_model(f' {self.session_id}')}"
         return f"{self.package} is installed for {where}."
 
 

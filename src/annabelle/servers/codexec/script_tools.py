@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field
 
 from annabelle.core.errors import InvalidArguments, NotFound
 from annabelle.core.messages import now
+from annabelle.core.result_text import for_model
 from annabelle.servers.codexec.code_runner import CodeRunner
 from annabelle.servers.codexec.execute import MAX_CODE_CHARS, LanguageArgument, Timeout, WorkingDir
 from annabelle.servers.codexec.execution import RunReport
@@ -82,7 +83,8 @@ class ScriptDeleted(Result):
     backup: str = Field(description="Where it is kept for some days; save_script with its fields brings it back")
 
     def to_text(self) -> str:
-        return f"Script {self.name} is deleted. It is kept as {self.backup} for some days; save_script brings it back."
+        undo = for_model("; save_script brings it back")
+        return f"Script {self.name} is deleted. It is kept as {self.backup} for some days{undo}."
 
 
 class ScriptReport(RunReport):

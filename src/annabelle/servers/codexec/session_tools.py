@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from annabelle.core.errors import InvalidArguments
+from annabelle.core.result_text import for_model
 from annabelle.servers.codexec.code_runner import CodeRunner
 from annabelle.servers.codexec.execute import Code, Timeout, WorkingDir
 from annabelle.servers.codexec.execution import RunOutcome, RunReport, build_report, shorten_middle
@@ -38,7 +39,7 @@ class SessionStarted(Result):
     name: str | None = None
 
     def to_text(self) -> str:
-        return f"Session {self.session_id} ({self.language}) is open."
+        return f"Session {for_model(f'{self.session_id} ')}({self.language}) is open."
 
 
 class SessionList(Result):
@@ -50,7 +51,7 @@ class SessionClosed(Result):
     session_id: str
 
     def to_text(self) -> str:
-        return f"Session {self.session_id} is closed."
+        return f"Session {for_model(f'{self.session_id} ')}is closed."
 
 
 class SessionReport(RunReport):

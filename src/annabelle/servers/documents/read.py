@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from annabelle.core.errors import InvalidArguments
+from annabelle.core.result_text import read_on
 from annabelle.servers.documents import questions
 from annabelle.servers.documents.document_access import DocumentPath, DocumentQueries
 from annabelle.servers.documents.formats.base import Row, format_row
@@ -24,7 +25,7 @@ class DocumentText(Result):
     notice: str | None = None
 
     def to_text(self) -> str:
-        more = [f"[There is more: offset {self.next_offset}]"] if self.next_offset is not None else []
+        more = [read_on(f"[There is more: offset {self.next_offset}]")] if self.next_offset is not None else []
         return "\n".join([self.content, *([f"[{self.notice}]"] if self.notice else []), *more])
 
 
@@ -146,7 +147,7 @@ class SheetRows(Result):
     more_from_row: int | None = Field(default=None, description="The next row, when there are more")
 
     def to_text(self) -> str:
-        more = [f"[There is more from row {self.more_from_row}]"] if self.more_from_row else []
+        more = [read_on(f"[There is more from row {self.more_from_row}]")] if self.more_from_row else []
         return "\n".join([f"{self.sheet} {self.range}", *(format_row(row) for row in self.rows), *more])
 
 

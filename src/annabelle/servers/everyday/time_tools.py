@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from annabelle.core.errors import InvalidArguments
+from annabelle.core.result_text import read_on
 from annabelle.servers.everyday.date_parser import ResolvedMoment, parse_date, resolve_wall_time
 from annabelle.servers.everyday.zones import Zone, Zones
 from annabelle.servers.kit import Result, tool
@@ -60,7 +61,7 @@ class ZoneList(Result):
 
     def to_text(self) -> str:
         lines = [f"{zone.name} (UTC{zone.offset}): {', '.join(zone.countries)}" for zone in self.zones]
-        more = [f"[more: page_token {self.next_page}]"] if self.next_page else []
+        more = [read_on(f"[more: page_token {self.next_page}]")] if self.next_page else []
         return "\n".join([*(lines or ["No time zone matches."]), *more])
 
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import TypeVar, cast, get_type_hints
 
-from mcp_types import CallToolResult, TextContent
+from mcp_types import Annotations, CallToolResult, ContentBlock, TextContent
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from annabelle.core.errors import AnnabelleError, InvalidArguments, TooLarge
+from annabelle.core.result_text import describe, for_model, render_for_person
 from annabelle.core.tools import Audience, JsonObject, ToolAnnotations
 
 _REFERENCE = "#/$defs/"
+FOR_MODEL, FOR_PERSON = Annotations(audience=["assistant"]), Annotations(audience=["user"])
 
 
 def input_schema(model: type[BaseModel]) -> JsonObject:
@@ -183,25 +185,30 @@ def _argument_error(tool_name: str, error: ValidationError) -> InvalidArguments:
 
 
 class Result(BaseModel):
-    """Base of every tool's result. Override `to_text` where a sentence or the content itself reads better than JSON."""
+    """Base of every tool's result. Override `to_text` where a sentence or the content itself reads better; what only a
+    model needs of it goes through `for_model`."""
 
     # Built when the list of tools is first asked for, parts and whole together, instead of each class by itself.
     model_config = ConfigDict(frozen=True, defer_build=True)
 
     def to_text(self) -> str:
-        return self.model_dump_json(exclude_none=True)
+        return for_model(self.model_dump_json(exclude_none=True)) or describe(self.model_dump(mode="json"))
 
 
 def success(result: BaseModel, max_bytes: int) -> CallToolResult:
     """The result as it goes over the wire; one that is too large is refused, because half a structure is none."""
-    text = result.to_text() if isinstance(result, Result) else result.model_dump_json(exclude_none=True)
+    render = result.to_text if isinstance(result, Result) else partial(result.model_dump_json, exclude_none=True)
+    text, display = render(), render_for_person(render)
     size = max(len(result.model_dump_json().encode()), len(text.encode("utf-8", errors="replace")))
     if size > max_bytes:
         raise TooLarge(
             f"The result is {size} bytes, more than the {max_bytes} a tool may return.",
             hint="Ask for less: a narrower path, a filter or a smaller limit.",
         )
-    return CallToolResult(content=[TextContent(text=text)], structured_content=result.model_dump(mode="json"))
+    content: list[ContentBlock] = [TextContent(text=text)]
+    if display != text:
+        content = [TextContent(text=text, annotations=FOR_MODEL), TextContent(text=display, annotations=FOR_PERSON)]
+    return CallToolResult(content=content, structured_content=result.model_dump(mode="json"))
 
 
 def failure(error: AnnabelleError, trace_id: str | None) -> CallToolResult:

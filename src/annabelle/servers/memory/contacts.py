@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from annabelle.core.result_text import for_model
 from annabelle.core.trust import ContactType, Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
 from annabelle.servers.memory.arguments import (
@@ -66,7 +67,7 @@ class ContactShown(BaseModel):
         marks = [str(mark) for mark in (self.type, self.trust) if mark not in ("work", "trusted")]
         return "".join(
             (
-                f"{self.id}  {self.name} <{self.email}>",
+                f"{for_model(f'{self.id}  ')}{self.name} <{self.email}>",
                 f" – {where}" if where else "",
                 f" ({', '.join(marks)})" if marks else "",
             )

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 from annabelle.core.contract import PastTurn
 from annabelle.core.errors import InvalidArguments
 from annabelle.core.messages import now
+from annabelle.core.result_text import for_model
 from annabelle.core.trust import Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
 from annabelle.servers.memory.arguments import (
@@ -62,7 +63,7 @@ class ConversationStored(Result):
             *([f"Only the first {KEPT_CHARACTERS:,} characters of a message are kept."] if self.shortened else []),
         ]
         said = "Remembered" if self.status == "stored" else "Known already"
-        return " ".join([f"{said} as conversation {self.conversation_id}.", *notes])
+        return " ".join([f"{said}{for_model(f' as conversation {self.conversation_id}')}.", *notes])
 
 
 class ConversationsFound(Result):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.errors import InvalidArguments, NotAllowed
+from annabelle.core.result_text import for_model
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import FactCategory, Trust
 from annabelle.servers.kit import Call
@@ -119,12 +120,15 @@ def tools_of_origin(origin: JsonObject) -> list[str]:
 def format_fact_line(fact: FactShown | Fact) -> str:
     """`12 [background] …`, or `12 [background, untrusted: learnt from searcher_web_fetch] "…"`."""
     row = fact if isinstance(fact, FactShown) else show_fact(fact)
-    marks: list[str] = [row.category]
+    marks: list[str] = [for_model(row.category)]
     if row.trust == "untrusted":
-        marks.append(f"untrusted: learnt from {', '.join(row.learnt_from) or 'content others wrote'}")
+        origin = ", ".join(row.learnt_from) or "content others wrote"
+        marks.append(for_model(f"untrusted: learnt from {origin}", "others may have written this"))
     if row.retired_because == "deleted":
         marks.append("deleted")
     elif row.retired_because is not None:
-        marks.append(f"{row.retired_because} by {row.superseded_by}" if row.superseded_by else row.retired_because)
+        by = for_model(f" by {row.superseded_by}") if row.superseded_by else ""
+        marks.append(f"{row.retired_because}{by}")
     text = row.fact if row.trust == "trusted" else json.dumps(row.fact, ensure_ascii=False)
-    return f"{row.id} [{', '.join(marks)}] {text}"
+    said = ", ".join(filter(None, marks))
+    return f"{for_model(f'{row.id} ')}{f'[{said}] ' if said else ''}{text}"

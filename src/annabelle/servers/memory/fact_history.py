@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from annabelle.core.result_text import for_model
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
@@ -66,7 +67,8 @@ class SourceTurn(BaseModel):
     def to_lines(self) -> list[str]:
         answer = _one_line(self.agent_response)
         # What was answered may repeat what a page said, so it stays quoted.
-        shown = answer if self.trust == "trusted" else f"{json.dumps(answer, ensure_ascii=False)} (untrusted)"
+        mark = for_model("(untrusted)", "(others may have written this)")
+        shown = answer if self.trust == "trusted" else f"{json.dumps(answer, ensure_ascii=False)} {mark}"
         return [f"  user: {_one_line(self.user_message)}", f"  answer: {shown}"]
 
 
@@ -92,7 +94,7 @@ class FactExplained(Result):
             f"It holds from {fact.valid_from:%Y-%m-%d}"
             + (f" until {fact.valid_until:%Y-%m-%d}." if fact.valid_until else "."),
         ]
-        where = [f"{name} {value}" for name, value in self._places() if value is not None]
+        where = [f"{name} {value}" for name, value in self._places() if value is not None and for_model("id")]
         lines += [f"Learnt in {', '.join(where)}."] if where else []
         lines += [f"Tools seen by then: {', '.join(source.tools)}."] if source.tools else []
         lines += [f"The words: {json.dumps(source.quote, ensure_ascii=False)}"] if source.quote else []

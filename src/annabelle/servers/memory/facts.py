@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from annabelle.core.result_text import for_model, read_on
 from annabelle.core.trust import FactCategory, Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
 from annabelle.servers.memory.arguments import Agent, RowId, lowest_trust, resolve_owner, start_of
@@ -51,7 +52,7 @@ class FactStored(Result):
     trust: Trust
 
     def to_text(self) -> str:
-        first = "Stored" if self.status == "stored" else "Already known, time renewed:"
+        first = for_model("Stored", "Remembered:") if self.status == "stored" else "Already known, time renewed:"
         lines = [f"{first} {self.fact.to_line()}"]
         lines += [f"It took the place of {old.to_line()}" for old in self.superseded]
         lines += [
@@ -75,7 +76,9 @@ class FactList(Result):
 
     def to_text(self) -> str:
         lines = [fact.to_line() for fact in self.facts] or ["No facts."]
-        return "\n".join([*lines, *([f"There are more: before_id={self.next_before_id}."] if self.more else [])])
+        return "\n".join(
+            [*lines, *([read_on(f"There are more: before_id={self.next_before_id}.")] if self.more else [])]
+        )
 
 
 class FactRetired(Result):
@@ -89,8 +92,8 @@ class FactRetired(Result):
     def to_text(self) -> str:
         if self.outcome == "already retired":
             return f"It is history already: {self.fact.to_line()}"
-        return (
-            f"Deleted {self.fact.to_line()} A person can bring it back with restore_fact, or remove every trace of it."
+        return f"Deleted {self.fact.to_line()}" + for_model(
+            " A person can bring it back with restore_fact, or remove every trace of it."
         )
 
 

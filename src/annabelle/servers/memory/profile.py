@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.errors import NotFound
+from annabelle.core.result_text import for_model
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
@@ -70,10 +71,8 @@ class ProfileChanged(Result):
     def to_text(self) -> str:
         if not self.changed:
             return f"Nothing to change: the profile already says so (version {self.version})."
-        return (
-            f"The profile is at version {self.version}: {', '.join(self.changed)} changed. "
-            f"rollback_profile to {self.version - 1} undoes it."
-        )
+        undo = for_model(f" rollback_profile to {self.version - 1} undoes it.")
+        return f"The profile is at version {self.version}: {', '.join(self.changed)} changed.{undo}"
 
 
 class PastVersion(BaseModel):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import MISSING, BaseModel, ConfigDict, Field
 
 from annabelle.core.messages import now
+from annabelle.core.result_text import for_model
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Priority, ProjectStatus, ProjectType, SourceStatus, SourceType, Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
@@ -58,11 +59,11 @@ class ProjectShown(BaseModel):
     updated_at: datetime
 
     def to_line(self) -> str:
-        people = [f"lead: contact {self.primary_contact_id}"] if self.primary_contact_id else []
-        people += [f"with contacts {', '.join(map(str, self.participants))}"] if self.participants else []
+        people = [for_model(f"lead: contact {self.primary_contact_id}")] if self.primary_contact_id else []
+        people += [for_model(f"with contacts {', '.join(map(str, self.participants))}")] if self.participants else []
         marks = [f"{self.priority} priority" if self.priority else "", self.company or "", *people]
         marks += [self.trust] if self.trust != "trusted" else []
-        return f"{self.id}  {self.name} ({', '.join([self.status, self.type, *filter(None, marks)])})"
+        return f"{for_model(f'{self.id}  ')}{self.name} ({', '.join([self.status, self.type, *filter(None, marks)])})"
 
 
 class ProjectSaved(Result):
@@ -195,10 +196,12 @@ class ProjectSourceShown(BaseModel):
     last_checked_at: datetime | None
 
     def to_line(self) -> str:
-        there = " ".join(part for part in (self.external_project_name, self.external_project_id) if part)
+        there = " ".join(
+            part for part in (self.external_project_name, for_model(self.external_project_id or "")) if part
+        )
         seen = f", checked {self.last_checked_at:%Y-%m-%d %H:%M}" if self.last_checked_at else ""
         name = f"{self.mcp_name} ({there})" if there else self.mcp_name
-        return f"{self.id}  project {self.project_id} at {name}: {self.last_status}{seen}"
+        return f"{for_model(f'{self.id}  project {self.project_id} at ')}{name}: {self.last_status}{seen}"
 
 
 class ProjectSourceSaved(Result):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from annabelle.core.errors import InvalidArguments
+from annabelle.core.result_text import for_model
 from annabelle.core.trust import FactCategory, Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
 from annabelle.servers.memory.arguments import Agent, lowest_trust, resolve_owner
@@ -50,10 +51,12 @@ class RecallResult(Result):
     trust: Trust
 
     def to_text(self) -> str:
-        known = [f"Facts:\n{_format_lines(self.facts)}"] if self.facts else []
-        said = [f"Said earlier:\n{_format_lines(self.conversations)}"] if self.conversations else []
+        known = [for_model("Facts:"), _format_lines(self.facts)] if self.facts else []
+        # A person who asked for a fact has the answer with it.
+        wanted = self.conversations if for_model("all") or not known else []
+        said = ["Said earlier:", _format_lines(wanted)] if wanted else []
         profile = [self.profile.to_text()] if self.profile is not None else []
-        return "\n".join([*profile, *(known + said or ["Nothing is known about it."])])
+        return "\n".join([*profile, *filter(None, known + said or ["Nothing is known about it."])])
 
 
 class RecallTools(MemoryTools):

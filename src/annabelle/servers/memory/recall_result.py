@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from annabelle.core.result_text import for_model
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import FactCategory, Trust
 from annabelle.servers.kit import deferred_module
@@ -64,9 +65,9 @@ class RecalledTurn(BaseModel):
     def to_line(self) -> str:
         who = f"{self.speaker}: " if self.speaker else ""
         answer = f" → {shorten(self.agent_response, 200)}" if self.agent_response else ""
-        mark = " (untrusted)" if self.trust == "untrusted" else ""
+        mark = for_model(" (untrusted)", " (others may have written this)") if self.trust == "untrusted" else ""
         said = shorten(self.user_message, 200)
-        return f"{self.id}  {self.said_at:%Y-%m-%d %H:%M}  {who}{said}{answer}{mark}"
+        return f"{for_model(f'{self.id}  ')}{self.said_at:%Y-%m-%d %H:%M}  {who}{said}{answer}{mark}"
 
     def least_trust(self) -> Trust:
         """Lowest trust of the turn and its neighbours."""
@@ -92,9 +93,10 @@ class RecalledFact(BaseModel):
     parts: ScoreParts
 
     def to_line(self) -> str:
-        mark = ", untrusted" if self.trust == "untrusted" else ""
+        mark = for_model(", untrusted", ", others may have written this") if self.trust == "untrusted" else ""
         source = f", {shorten(self.source, 80)}" if self.source else ""
-        return f"{self.id}  {self.fact} ({self.category}{source}, {self.updated_at:%Y-%m-%d}{mark})"
+        known = for_model(f"{self.category}{source}, {self.updated_at:%Y-%m-%d}", f"{self.updated_at:%Y-%m-%d}")
+        return f"{for_model(f'{self.id}  ')}{self.fact} ({known}{mark})"
 
 
 def load_facts(connection: Connection, owner: Owner, found: SearchHits) -> list[RecalledFact]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.contract import KnownFact, TidyAction
+from annabelle.core.result_text import for_model
 from annabelle.core.trust import FactCategory, Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
 from annabelle.servers.memory.arguments import Agent, Label, RowId, lowest_trust, resolve_owner
@@ -50,9 +51,8 @@ class TidyApplied(Result):
     def to_text(self) -> str:
         if self.change_id is None:
             return "There was nothing to do."
-        return (
-            f"Change {self.change_id}: {self.retired} facts retired, {self.made} made of them. undo_change undoes it."
-        )
+        done = f"{for_model(f'Change {self.change_id}: ')}{self.retired} facts retired, {self.made} made of them."
+        return f"{done}{for_model(' undo_change undoes it.')}"
 
 
 class TidyChangeShown(BaseModel):
@@ -70,7 +70,7 @@ class TidyChangeShown(BaseModel):
     def to_line(self) -> str:
         undone = f", undone {self.undone_at:%Y-%m-%d %H:%M}" if self.undone_at else ""
         counts = f"{len(self.retired_ids)} retired, {len(self.made_ids)} made"
-        return f"{self.id} [{self.made_at:%Y-%m-%d %H:%M}{undone}] {self.summary} ({counts})"
+        return f"{for_model(f'{self.id} ')}[{self.made_at:%Y-%m-%d %H:%M}{undone}] {self.summary} ({counts})"
 
 
 class TidyChangeList(Result):
@@ -92,7 +92,8 @@ class UndoResult(Result):
 
     def to_text(self) -> str:
         return (
-            f"Change {self.change_id} is undone: {len(self.restored_ids)} facts are back, "
+            f"{for_model(f'Change {self.change_id}', 'The change')} is undone: "
+            f"{len(self.restored_ids)} facts are back, "
             f"{len(self.retired_ids)} that were made of them are history."
         )
 

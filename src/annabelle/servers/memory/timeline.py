@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.errors import InvalidArguments
+from annabelle.core.result_text import for_model, read_on
 from annabelle.core.trust import Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
 from annabelle.servers.memory.arguments import Agent, Label, lowest_trust, read_date_range, resolve_owner, shorten
@@ -51,7 +52,7 @@ class TimelineEvent(BaseModel):
 
     def to_line(self) -> str:
         then = f" → {self.after}" if self.after else ""
-        mark = " (untrusted)" if self.trust == "untrusted" else ""
+        mark = for_model(" (untrusted)", " (others may have written this)") if self.trust == "untrusted" else ""
         return (
             f"{self.at:%Y-%m-%d %H:%M}  {self.category} {_EVENT_TEXTS.get(self.what, self.what)}: "
             f"{self.text}{then}{mark}"
@@ -68,7 +69,7 @@ class TimelineResult(Result):
 
     def to_text(self) -> str:
         lines = [event.to_line() for event in self.events] or ["Nothing happened then."]
-        more = [f"There is more: ask again with cursor {self.next}"] if self.next else []
+        more = [read_on(f"There is more: ask again with cursor {self.next}")] if self.next else []
         return "\n".join([*lines, *more, *([self.note] if self.note else [])])
 
 

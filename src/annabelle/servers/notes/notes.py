@@ -11,6 +11,7 @@ from pydantic import Field
 
 from annabelle.core.errors import Conflict, InvalidArguments, NotFound
 from annabelle.core.messages import now
+from annabelle.core.result_text import for_model, read_on
 from annabelle.servers.kit import Result, tool
 from annabelle.servers.kit.overflow import Overflow
 from annabelle.servers.kit.pagination import get_page
@@ -29,7 +30,7 @@ class NoteLine(Result):
 
     def to_text(self) -> str:
         tags = f" [{', '.join(self.tags)}]" if self.tags else ""
-        return f"{self.id}: {self.title}{tags} ({self.updated:%Y-%m-%d})"
+        return f"{for_model(f'{self.id}: ')}{self.title}{tags} ({self.updated:%Y-%m-%d})"
 
 
 class NoteShown(Result):
@@ -60,7 +61,7 @@ class NoteSaved(Result):
     backup: str | None = Field(default=None, description="Where the text before is kept for some days")
 
     def to_text(self) -> str:
-        return self.message
+        return f"{self.message}{for_model(f' Its id is {self.id}.')}"
 
 
 class NoteList(Result):
@@ -72,7 +73,7 @@ class NoteList(Result):
 
     def to_text(self) -> str:
         lines = [note.to_text() for note in self.notes] or ["No notes."]
-        return "\n".join([*lines, *([f"[more: page_token {self.next_page}]"] if self.next_page else [])])
+        return "\n".join([*lines, *([read_on(f"[more: page_token {self.next_page}]")] if self.next_page else [])])
 
 
 class NoteHit(Result):
@@ -89,7 +90,10 @@ class NoteHits(Result):
     more: int = 0
 
     def to_text(self) -> str:
-        found = [f"{hit.id}: {hit.title}\n" + "\n".join(f"  {line}" for line in hit.lines) for hit in self.hits]
+        found = [
+            f"{for_model(f'{hit.id}: ')}{hit.title}\n" + "\n".join(f"  {line}" for line in hit.lines)
+            for hit in self.hits
+        ]
         return "\n".join([*(found or ["Nothing was found."]), *([f"[{self.more} more notes]"] if self.more else [])])
 
 
@@ -136,7 +140,7 @@ class NoteTools:
         called = _clean_title(title)
         note = Note(f"n-{secrets.token_hex(5)}", called, content, _clean_tags(tags), now())
         path = await self._folder.run_locked(called, lambda hand: hand.add(NOTES, called, note.to_markdown()))
-        return NoteSaved(id=note.id, title=called, path=path, message=f"The note {note.id} is in {path}.")
+        return NoteSaved(id=note.id, title=called, path=path, message=f"The note is in {path}.")
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def get_note(self, note: Which) -> NoteShown:
@@ -172,10 +176,10 @@ class NoteTools:
                 tags=old.tags if tags is None else _clean_tags(tags),
             )
             if new == old:
-                message = f"The note {old.id} already says so."
+                message = "The note already says so."
                 return NoteSaved(id=old.id, title=old.title, path=found.file.path, message=message)
             backup = hand.replace(found.file, new.to_markdown())
-            message = f"The note {new.id} is changed. The text before is kept as {backup}."
+            message = f"The note is changed. The text before is kept as {backup}."
             return NoteSaved(id=new.id, title=new.title, path=found.file.path, message=message, backup=backup)
 
         return await self._folder.run_locked(note, update)

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from annabelle.core.errors import Conflict, InvalidArguments, NotFound, TooLarge
 from annabelle.core.messages import now
+from annabelle.core.result_text import for_model, read_on
 from annabelle.servers.kit import Result, tool
 from annabelle.servers.kit.pagination import get_page
 from annabelle.servers.notes.markdown import Priority, Todo, TodoList, make_list, parse_list
@@ -59,10 +60,16 @@ class TodoLine(Result):
     overdue: bool = False
 
     def to_text(self) -> str:
+        return self.describe() + self.names()
+
+    def names(self) -> str:
+        return for_model(f"  {{{self.id}, {self.list}}}")
+
+    def describe(self) -> str:
         facts = [f"due {self.due}" if self.due else "", "overdue" if self.overdue else ""]
         facts.append(self.priority if self.priority != "normal" else "")
         said = ", ".join(filter(None, facts))
-        return f"[{'x' if self.done else ' '}] {self.text}{f' ({said})' if said else ''}  {{{self.id}, {self.list}}}"
+        return f"[{'x' if self.done else ' '}] {self.text}{f' ({said})' if said else ''}"
 
 
 class TodoItems(Result):
@@ -73,8 +80,10 @@ class TodoItems(Result):
     next_page: str | None = None
 
     def to_text(self) -> str:
-        lines = [todo.to_text() for todo in self.todos] or ["Nothing."]
-        return "\n".join([*lines, *([f"[more: page_token {self.next_page}]"] if self.next_page else [])])
+        several = len({todo.list for todo in self.todos}) > 1
+        lines = [todo.to_text() + for_model("", f" – {todo.list}" if several else "") for todo in self.todos]
+        lines = lines or ["Nothing."]
+        return "\n".join([*lines, *([read_on(f"[more: page_token {self.next_page}]")] if self.next_page else [])])
 
 
 class TodoSaved(Result):
@@ -85,7 +94,7 @@ class TodoSaved(Result):
     backup: str | None = Field(default=None, description="Where the list as it was is kept for some days")
 
     def to_text(self) -> str:
-        return self.message
+        return f"{self.message}{self.todo.names()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +223,7 @@ class TodoTools:
             else:
                 hand.replace(held.file, held.list.add(item).to_markdown())
             line = held.to_line(item)
-            return TodoSaved(todo=line, message=f"Added to {held.list.name}: {line.to_text()}")
+            return TodoSaved(todo=line, message=f"Added to {held.list.name}: {line.describe()}")
 
         return await self._folder.run_locked(list, add)
 
@@ -297,7 +306,7 @@ class TodoTools:
             new = change(item)
             backup = None if new == item else hand.replace(held.file, held.list.change(new).to_markdown())
             line = held.to_line(new)
-            return TodoSaved(todo=line, message=f"{verb}: {line.to_text()}", backup=backup)
+            return TodoSaved(todo=line, message=f"{verb}: {line.describe()}", backup=backup)
 
         return await self._folder.run_locked(todo, apply_change)
 

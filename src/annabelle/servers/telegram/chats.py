@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from annabelle.core.errors import InvalidArguments
+from annabelle.core.result_text import for_model
 from annabelle.servers.kit import Result, tool
 from annabelle.servers.telegram.connection import TelegramConnection
 from annabelle.servers.telegram.results import ChatEntry, ChatId, ChatList, PeopleResult, PersonEntry
@@ -19,7 +20,7 @@ class GroupCreated(Result):
 
     def to_text(self) -> str:
         missing = f" Could not be added: {', '.join(self.left_out)}." if self.left_out else ""
-        return f"Made the group {self.chat.title} [{self.chat.chat_id}].{missing}"
+        return f"Made the group {self.chat.title}{for_model(f' [{self.chat.chat_id}]')}.{missing}"
 
 
 class ChatTools:

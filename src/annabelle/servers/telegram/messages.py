@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from annabelle.core.errors import AnnabelleError, InvalidArguments, NotFound
+from annabelle.core.result_text import for_model
 from annabelle.servers.kit import Result, current_call, tool
 from annabelle.servers.kit.files.workspace import Workspace
 from annabelle.servers.telegram.api import OutgoingFile, OutgoingMessage
@@ -68,7 +69,7 @@ class TelegramSent(Result):
 
     def to_text(self) -> str:
         ids = ", ".join(str(one) for one in self.message_ids)
-        return f"Sent as message {ids}." if ids else "It had been sent already."
+        return f"Sent{for_model(f' as message {ids}')}." if ids else "It had been sent already."
 
 
 class MessagesDeleted(Result):
@@ -203,7 +204,7 @@ class MediaSent(Result):
     size: int
 
     def to_text(self) -> str:
-        return f"Sent {self.path} ({self.size} bytes) as message {self.message_id}."
+        return f"Sent {self.path} ({self.size} bytes){for_model(f' as message {self.message_id}')}."
 
 
 class MediaSaved(Result):

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from annabelle.core.errors import InvalidArguments, NotFound, StorageTrouble, TooLarge
 from annabelle.core.home import write_atomically
+from annabelle.core.result_text import for_model
 from annabelle.servers.kit import Result, StopSign, current_call, in_thread, tool
 from annabelle.servers.telegram.api import TelegramChat, TelegramMessage
 from annabelle.servers.telegram.connection import TelegramConnection
@@ -95,7 +96,7 @@ class NewMessages(Result):
         lines = [
             line
             for chat in self.chats
-            for line in (f"{chat.title} [{chat.chat_id}]:", *(m.to_text() for m in chat.messages))
+            for line in (f"{chat.title}{for_model(f' [{chat.chat_id}]')}:", *(m.to_text() for m in chat.messages))
         ]
         return "\n".join([*lines, *(["(more: ask again)"] if self.more else [])])
 
@@ -109,7 +110,7 @@ class SubscriptionList(Result):
     subscriptions: list[SubscribedChat]
 
     def to_text(self) -> str:
-        listed = "\n".join(f"{one.title} [{one.chat_id}]" for one in self.subscriptions)
+        listed = "\n".join(f"{one.title}{for_model(f' [{one.chat_id}]')}" for one in self.subscriptions)
         return listed or "No chat is subscribed: get_new_messages tells of all private chats."
 
 

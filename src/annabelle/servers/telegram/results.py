@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field
 
+from annabelle.core.result_text import for_model, read_on
 from annabelle.servers.kit import Result
 from annabelle.servers.telegram.api import TelegramMedia, TelegramMessage
 
@@ -35,7 +36,7 @@ class PersonEntry(Result):
 
     def to_text(self) -> str:
         known = [f"@{self.username}" if self.username else None, self.phone, "bot" if self.bot else None]
-        return " ".join([self.name or "(no name)", *filter(None, known), f"[{self.chat_id}]"])
+        return " ".join([self.name or "(no name)", *filter(None, known), for_model(f"[{self.chat_id}]")]).rstrip()
 
 
 class PeopleResult(Result):
@@ -62,7 +63,7 @@ class ChatEntry(Result):
 
     def to_text(self) -> str:
         parts = [
-            f"{self.title or '(no title)'} [{self.chat_id}] {self.kind}",
+            f"{self.title or '(no title)'} {for_model(f'[{self.chat_id}] ')}{self.kind}",
             f"@{self.username}" if self.username else "",
             f"{self.members} members" if self.members is not None else "",
             f"{self.unread} unread" if self.unread else "",
@@ -108,10 +109,11 @@ class MessageEntry(Result):
 
     def to_text(self) -> str:
         media = f" <{self.media.kind}{f' {self.media.name}' if self.media.name else ''}>" if self.media else ""
-        reply = f" (reply to #{self.reply_to})" if self.reply_to else ""
+        reply = f" (reply{for_model(f' to #{self.reply_to}')})" if self.reply_to else ""
         who = "me" if self.own else self.sender
         end = " …" if self.cut else ""
-        return f"#{self.message_id} {self.at:%Y-%m-%d %H:%M} {who}{reply}:{media} {self.content}{end}".rstrip()
+        name = for_model(f"#{self.message_id} ")
+        return f"{name}{self.at:%Y-%m-%d %H:%M} {who}{reply}:{media} {self.content}{end}".rstrip()
 
 
 def message_entries(messages: Sequence[TelegramMessage], total: int | None = None) -> list[MessageEntry]:
@@ -128,8 +130,10 @@ class TelegramMessageList(Result):
         if not self.messages:
             return "There are no messages."
         several = len({message.chat_id for message in self.messages}) > 1
-        lines = [f"[{one.chat_id}] {one.to_text()}" if several else one.to_text() for one in self.messages]
-        more = [f"(older ones: offset_id {self.next_offset_id})"] if self.next_offset_id else []
+        lines = [
+            f"{for_model(f'[{one.chat_id}] ')}{one.to_text()}" if several else one.to_text() for one in self.messages
+        ]
+        more = [read_on(f"(older ones: offset_id {self.next_offset_id})")] if self.next_offset_id else []
         return "\n".join([*lines, *more])
 
 

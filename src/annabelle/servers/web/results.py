@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from annabelle.core.result_text import for_model
 from annabelle.core.secrets.redactor import Redactor
 from annabelle.servers.kit import Result
 from annabelle.servers.kit.files.atomic_write import make_stamp
@@ -26,7 +27,7 @@ class ActionResult(Result):
 
     def to_text(self) -> str:
         page = f"Page: {self.title or 'without a title'} ({self.url})"
-        dialog = [] if self.dialog is None else [f"{self.dialog} Answer it with browser_handle_dialog."]
+        dialog = [] if self.dialog is None else [f"{self.dialog}{for_model(' Answer it with browser_handle_dialog.')}"]
         return "\n".join([self.did, page, *dialog, *self.news])
 
 

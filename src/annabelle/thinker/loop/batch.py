@@ -67,13 +67,22 @@ def format_for_model(call: PlannedCall, result: ToolResult) -> ToolReturnPart:
     if result.risk == "medium" or "unscanned" in result.labels:
         text = f"{_UNTRUSTED_NOTE}\n{text}"
     outcome = "failed" if result.is_error else "success"
+    shown = _format_for_person(result)
     return ToolReturnPart(
         tool_name=call.name,
         content=text or "(no output)",
         tool_call_id=call.model_id,
-        metadata=result.text if result.text != text else None,
+        metadata=shown if shown != text else None,
         outcome=outcome,
     )
+
+
+def _format_for_person(result: ToolResult) -> str:
+    """A hint that names a tool or an argument is for the model."""
+    if result.error is not None:
+        hint = result.error.hint or ""
+        return result.error.message if "_" in hint else f"{result.error.message} {hint}".rstrip()
+    return result.text if result.display is None else result.display
 
 
 def _answer_without_result(call: PlannedCall, text: str) -> ToolReturnPart:

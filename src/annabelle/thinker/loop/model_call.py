@@ -26,7 +26,7 @@ from annabelle.thinker.compression.message_text import response_text
 from annabelle.thinker.engine import CANCEL_TOPIC, StepFunction, WorkflowEngine
 from annabelle.thinker.live_turn import DeltaBuffer, LiveTurn
 from annabelle.thinker.loop.deps import ThinkerDeps, TurnScope
-from annabelle.thinker.loop.response_review import ResponseReview
+from annabelle.thinker.loop.response_review import ResponseReview, user_text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,10 @@ async def call_model(
     """Make the call. An answer without text and tool calls is an error, unless tools have already run."""
     failpoint(failpoints.BEFORE_MODEL)
     started = time.monotonic()
-    deltas = DeltaBuffer(scope.live.stream, step, attempt)
+    asked = user_text_of(scope)
+    deltas = DeltaBuffer(
+        scope.live.stream, step, attempt, rewrite=lambda text: scope.selection.name_in_words(text, asked)
+    )
     completed: Completed | None = None
     try:
         async with asyncio.timeout(time_left), aclosing(deps.model.request(request)) as events:

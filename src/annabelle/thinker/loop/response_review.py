@@ -81,11 +81,11 @@ class ResponseReviewer:
             self._deps.trace.write("tool.recovered", {"tools": [call.name for call in found.calls]})
             return replace_text(response, found.text, calls), ResponseReview(found.text, recovered=True)
         if called:
-            said = "" if found.text == NOTHING_LEFT else found.text
+            said = "" if found.text == NOTHING_LEFT else selection.name_in_words(found.text, self._asked)
             return (response if said == text else replace_text(response, said)), ResponseReview(said)
         if found.text != text:
             response = replace_text(response, found.text)
-        review = self._review_final(found.text, selection, tools=tools)
+        review = self._review_final(selection.name_in_words(found.text, self._asked), selection, tools=tools)
         return response, review if not trained else self._mark_memory(review, selection)
 
     def correct_sent_text(self, text: str) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from annabelle.core.contract import ToolList, TurnBrief
 from annabelle.core.tools import JsonObject, ToolResult, ToolSpec
+
+_IDENTIFIER: Final = re.compile(r"[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,14 @@ class ToolSelection:
 
     def names(self) -> list[str]:
         return [tool.name for tool in self.tools]
+
+    def name_in_words(self, text: str, asked: str) -> str:
+        """What a person reads calls tools by what they do, unless the person used their names (FST-01)."""
+        if "_" not in text:
+            return text
+        tools = (*self.tools, *self.others)
+        words = {tool.name: tool.original_name.replace("_", " ") for tool in tools if tool.name not in asked}
+        return _IDENTIFIER.sub(lambda found: words.get(found[0], found[0]), text)
 
     def with_found(self, names: Iterable[str]) -> ToolSelection:
         """The same with tools the model asks for. The limit holds: those least wanted, and not asked for, give way."""

@@ -73,10 +73,13 @@ def _annotations(value: object) -> ToolAnnotations:
     )
 
 
-def to_result(answer: RpcAnswer, tool: ToolSpec, max_bytes: int, *, labelled: bool = False) -> ToolResult:
+def to_result(
+    answer: RpcAnswer, tool: ToolSpec, max_bytes: int, *, labelled: bool = False, ours: bool = False
+) -> ToolResult:
     """The result for model and machine. Text past the limit is cut, with a note.
 
     `labelled`: the server itself says whether a result is trusted. Results of other servers are untrusted.
+    `ours`: a built-in server. What such a one says for a person alone is no news to the model.
     """
     raw = answer.result
     if raw.get("resultType") == "input_required":
@@ -84,7 +87,10 @@ def to_result(answer: RpcAnswer, tool: ToolSpec, max_bytes: int, *, labelled: bo
         return ToolResult.failure(error.body())
     structured = raw.get("structuredContent")
     data = cast("JsonObject", structured) if isinstance(structured, dict) else None
-    text = _join_text(raw.get("content"))
+    blocks = _list_blocks(raw.get("content"))
+    shown = [block for block in blocks if ours and _is_for_person(block)]
+    text = _join_text([block for block in blocks if block not in shown])
+    display = _join_text(shown) if shown else None
     if not text and data is not None:
         text = json.dumps(data, ensure_ascii=False)
     is_error = raw.get("isError") is True
@@ -93,8 +99,10 @@ def to_result(answer: RpcAnswer, tool: ToolSpec, max_bytes: int, *, labelled: bo
     trust: Trust = "trusted" if vouched else "untrusted"
     if answer.size > max_bytes:
         text, data = _cut_text(text, max_bytes), _drop_if_too_large(data, max_bytes)
+        display = None if display is None else _cut_text(display, max_bytes)
     return ToolResult(
         text=text,
+        display=display,
         structured=data,
         is_error=is_error,
         error=_parse_error(text, data, tool) if is_error else None,
@@ -102,9 +110,18 @@ def to_result(answer: RpcAnswer, tool: ToolSpec, max_bytes: int, *, labelled: bo
     )
 
 
-def _join_text(content: object) -> str:
+def _list_blocks(content: object) -> list[JsonObject]:
     blocks = cast("list[object]", content) if isinstance(content, list) else []
-    return "\n".join(_block_text(cast("JsonObject", block)) for block in blocks if isinstance(block, dict))
+    return [cast("JsonObject", block) for block in blocks if isinstance(block, dict)]
+
+
+def _is_for_person(block: JsonObject) -> bool:
+    annotations = block.get("annotations")
+    return isinstance(annotations, dict) and cast("JsonObject", annotations).get("audience") == ["user"]
+
+
+def _join_text(blocks: list[JsonObject]) -> str:
+    return "\n".join(map(_block_text, blocks))
 
 
 def _block_text(block: JsonObject) -> str:

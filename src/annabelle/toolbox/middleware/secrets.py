@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
-from annabelle.core.errors import AnnabelleError, NotAllowed, RetryByModel, Unavailable, UnknownTool
+from annabelle.core.errors import AnnabelleError, ErrorBody, NotAllowed, RetryByModel, Unavailable, UnknownTool
 from annabelle.core.ports import ToolClient
 from annabelle.core.secrets.encodings import encodings_of
 from annabelle.core.secrets.matcher import iterate_texts, map_texts
@@ -38,11 +38,18 @@ class SecretScrubber:
             fields = {"message": change(error.message), "hint": _map(change, error.hint)}
             error = error.model_copy(update={**fields, "field": _map(change, error.field)})
         structured = cast("JsonObject | None", map_texts(result.structured, change))
-        return result.model_copy(update={"text": change(result.text), "structured": structured, "error": error})
+        return _change_result(result, change, structured, error)
 
 
 def _map(change: Callable[[str], str], text: str | None) -> str | None:
     return None if text is None else change(text)
+
+
+def _change_result(
+    result: ToolResult, change: Callable[[str], str], structured: JsonObject | None, error: ErrorBody | None
+) -> ToolResult:
+    texts = {"text": change(result.text), "display": _map(change, result.display)}
+    return result.model_copy(update={**texts, "structured": structured, "error": error})
 
 
 def _rewrite_error(error: E, change: Callable[[str], str]) -> E:
@@ -227,10 +234,12 @@ class RedactOutput:
             raise _rewrite_error(error, written.mask) from None
         error = result.error
         known = self.redact.written if result.is_error else known
-        if not known.found_in((result.text, result.structured, None if error is None else error.model_dump())):
+        if not known.found_in(
+            (result.text, result.display, result.structured, None if error is None else error.model_dump())
+        ):
             return result
         if error is not None:
             fields = {"message": known.mask(error.message), "hint": _map(known.mask, error.hint), "field": None}
             error = error.model_copy(update=fields)
         structured = None if result.structured is None else known.mask_object(result.structured)
-        return result.model_copy(update={"text": known.mask(result.text), "structured": structured, "error": error})
+        return _change_result(result, known.mask, structured, error)

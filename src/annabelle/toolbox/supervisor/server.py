@@ -189,7 +189,13 @@ class ManagedServer:
             except RpcError as error:
                 return ToolResult.failure(_refusal(tool, error))
             else:
-                return to_result(answer, tool, self._result_max_bytes, labelled=self.profile.provenance)
+                return to_result(
+                    answer,
+                    tool,
+                    self._result_max_bytes,
+                    labelled=self.profile.provenance,
+                    ours=self.profile.kind == "builtin",
+                )
         raise ServerDown(f"{self.profile.label} keeps ending before it can be called.", hint=self._last_error)
 
     async def kill_if_hung(self, seconds: float) -> bool:

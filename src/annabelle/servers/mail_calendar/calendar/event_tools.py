@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from annabelle.core.errors import Conflict, InvalidArguments
+from annabelle.core.result_text import for_model, read_on
 from annabelle.servers.kit import Result, current_call, in_thread, tool
 from annabelle.servers.kit.overflow import Overflow
 from annabelle.servers.mail_calendar.calendar.calendar_context import CalendarContext
@@ -92,7 +93,7 @@ class EventDeleted(Result):
     calendar_id: str
 
     def to_text(self) -> str:
-        return f"Deleted the event {self.event_id}."
+        return f"Deleted the event{for_model(f' {self.event_id}')}."
 
 
 class EventWriteTools:
@@ -216,14 +217,16 @@ class EventWriteTools:
         return EventSaved(outcome="created" if new else "unchanged", event=show_event(event, zone))
 
 
+def _format_calendar(one: Calendar) -> str:
+    marks = f"{' (main)' if one.primary else ''}{'' if one.own else ' (read only)'}"
+    return f"{one.name}{marks}{for_model(f' [{one.id}]')}"
+
+
 class CalendarsFound(Result):
     calendars: list[Calendar]
 
     def to_text(self) -> str:
-        return "\n".join(
-            f"{one.name}{' (main)' if one.primary else ''}{'' if one.own else ' (read only)'} [{one.id}]"
-            for one in self.calendars
-        )
+        return "\n".join(map(_format_calendar, self.calendars))
 
 
 class EventsFound(Result):
@@ -238,7 +241,7 @@ class EventsFound(Result):
         if self.unreadable:
             lines.append(f"{self.unreadable} more can not be read.")
         if self.next_page_token:
-            lines.append(f"More with page_token {self.next_page_token}")
+            lines.append(read_on(f"More with page_token {self.next_page_token}"))
         return "\n".join(lines)
 
 

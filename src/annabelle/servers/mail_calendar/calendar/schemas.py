@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from annabelle.core.result_text import for_model
 from annabelle.servers.kit import Result
 from annabelle.servers.mail_calendar.calendar.event import CalendarEvent, DayOrTime, ReminderMethod
 
@@ -59,7 +60,7 @@ class EventShown(BaseModel):
         where = f" ({self.location})" if self.location else ""
         series = ", repeats" if self.series_id or self.recurrence else ""
         off = f", {self.status}" if self.status != "confirmed" else ""
-        return f"{self.format_when()} {self.summary or '(no title)'}{where}{series}{off} [{self.id}]"
+        return f"{self.format_when()} {self.summary or '(no title)'}{where}{series}{off}{for_model(f' [{self.id}]')}"
 
     def format_when(self) -> str:
         if self.all_day:
@@ -68,7 +69,8 @@ class EventShown(BaseModel):
         return format_period(datetime.fromisoformat(self.start), datetime.fromisoformat(self.end))
 
     def to_details(self) -> str:
-        parts = [self.to_line(), f"Calendar: {self.calendar_id}"]
+        calendar = for_model(f"\nCalendar: {self.calendar_id}")
+        parts = [f"{self.to_line()}{calendar}"]
         if self.organizer:
             parts.append(f"Organizer: {self.organizer}")
         parts += [f"Attendee: {one.email} ({one.response}{', the user' if one.me else ''})" for one in self.attendees]

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from annabelle.core.errors import InvalidArguments
+from annabelle.core.result_text import for_model
 from annabelle.servers.kit import Result, tool
 from annabelle.servers.mail_calendar.mail.headers import parse_recipients, require_one_line
 from annabelle.servers.mail_calendar.mail.mail_context import Labels, MailToolGroup, MessageId
@@ -18,7 +19,7 @@ class MailTrashed(Result):
     trashed: bool = True
 
     def to_text(self) -> str:
-        return f"The mail is in the trash now (id {self.id})."
+        return f"The mail is in the trash now{for_model(f' (id {self.id})')}."
 
 
 class MailRelabelled(Result):
@@ -65,7 +66,7 @@ class LabelList(Result):
     labels: list[MailLabel]
 
     def to_text(self) -> str:
-        return "\n".join(f"{one.name} (id {one.id}, {one.kind})" for one in self.labels)
+        return "\n".join(f"{one.name} ({for_model(f'id {one.id}, ')}{one.kind})" for one in self.labels)
 
 
 class LabelDeleted(Result):

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from annabelle.core.errors import StorageTrouble
 from annabelle.core.home import write_atomically
+from annabelle.core.result_text import for_model, read_on
 from annabelle.servers.kit import Result, current_call, tool
 from annabelle.servers.mail_calendar.mail.mail_context import Labels, MailContext, MailToolGroup, MessageId
 from annabelle.servers.mail_calendar.mail.mailbox import MailAttachment, MailInvitation, MailMessage, MessageSummary
@@ -35,7 +36,8 @@ class MailLine(MailHead):
 
     def to_line(self) -> str:
         marks = "".join([" [unread]" if self.unread else "", " [files]" if self.has_attachments else ""])
-        return f"{self.date or 'no date'} {self.sender}: {self.subject}{marks} (id {self.id})\n  {self.snippet}"
+        name = for_model(f" (id {self.id})")
+        return f"{self.date or 'no date'} {self.sender}: {self.subject}{marks}{name}\n  {self.snippet}"
 
 
 def to_mail_line(summary: MessageSummary) -> MailLine:
@@ -100,7 +102,7 @@ class MailList(Result):
     def to_text(self) -> str:
         lines = [line.to_line() for line in self.emails] or ["No mails."]
         if self.next_page_token:
-            lines.append(f"[More: page_token {self.next_page_token}]")
+            lines.append(read_on(f"[More: page_token {self.next_page_token}]"))
         return "\n".join([*lines, *([f"[{self.notice}]"] if self.notice else [])])
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from annabelle.core.errors import InvalidArguments
+from annabelle.core.result_text import for_model
 from annabelle.servers.kit import Result, tool
 from annabelle.servers.mail_calendar.mail.mail_context import (
     Body,
@@ -33,7 +34,7 @@ class SentMail(SendOutcome):
 
     def to_text(self) -> str:
         how = "had been sent already" if self.already_sent else "was sent"
-        known = f" (id {self.id})" if self.id else ""
+        known = for_model(f" (id {self.id})") if self.id else ""
         return f"“{self.subject}” {how} to {', '.join(self.to)}{known}. {self.notice or ''}".strip()
 
 
