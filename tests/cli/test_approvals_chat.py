@@ -55,7 +55,7 @@ def test_in_a_chat_a_question_may_be_put_off_and_is_answered_there_later(visit: 
     chat.type("/approvals\n")
     chat.expect(CHOICES)
     chat.press("y\n")
-    chat.expect("✓.*filer_delete_file")
+    chat.expect("✓.*filer delete file")
     chat.expect(r"That is all\.")
     chat.expect(PROMPT)
     assert not letter.exists()

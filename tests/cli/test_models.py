@@ -52,7 +52,7 @@ def test_a_fresh_install_says_what_answers_and_how_to_get_a_better_one(known: di
     shown = run(known, "models")
     assert shown.returncode == 0, shown.stderr
     assert "The embedded model smollm2-135m answers" in shown.stdout
-    assert "annabelle models pull" in shown.stdout
+    assert "annabelle init" in shown.stdout
     assert "needs COMPATIBLE_BASE_URL" in shown.stdout
     told = json.loads(run(known, "models", "list", "--json").stdout)
     assert "smollm2-135m" in [model["name"] for model in told["models"]]

@@ -59,11 +59,11 @@ def test_tool_activity_stands_between_the_steps():
     finished = ToolFinished("c", "filer_read", True, "", 12.3)
     assert shown(
         TextAdded("Let me see."), started, finished, TextAdded("It says hi."), ReplySent("It says hi."), TurnViewEnded()
-    ) == ('Let me see.\n⚙ filer_read path="a.txt"\n✓ filer_read 12 ms\nIt says hi.\n')
+    ) == ('Let me see.\n⚙ filer read path="a.txt"\n✓ filer read 12 ms\nIt says hi.\n')
 
 
 def test_a_failed_tool_says_why():
-    assert "✗ filer_read 1 ms: No such file." in shown(ToolFinished("c", "filer_read", False, "No such\nfile.", 1))
+    assert "✗ filer read 1 ms: No such file." in shown(ToolFinished("c", "filer_read", False, "No such\nfile.", 1))
 
 
 def test_an_error_is_a_sentence_and_a_hint():

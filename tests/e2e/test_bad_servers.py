@@ -60,7 +60,7 @@ def test_no_bad_server_takes_the_house_along(hub: HubProcess) -> None:
 def test_an_invented_tool_and_wrong_arguments_go_back_to_the_model(house: HubProcess) -> None:
     unknown = house.say(plan("{result}", ("filer_raed_file", {"path": "x"})), chatId="invented")
     assert unknown["state"] == "done"
-    assert "filer_read_file" in reply(unknown)
+    assert "Did you mean read file" in reply(unknown), "the model was told its name, and a person reads what it does"
     wrong = house.say(plan("{result}", ("filer_read_file", {"path": 7})), chatId="wrong")
     assert wrong["state"] == "done"
     assert "path" in reply(wrong)

@@ -217,6 +217,18 @@ def test_stop_said_in_the_chat_ends_what_runs_and_what_waits_there(hub: HubProce
     assert "/stop" not in asked, "no model is asked what to do about it"
 
 
+@pytest.mark.req("INT-01")
+@pytest.mark.parametrize("word", ["Stop!", "arrête", "przestań"])
+def test_a_plain_stop_ends_what_runs_and_is_talk_where_nothing_does(
+    hub: HubProcess, ruled: ScriptedServer, word: str
+) -> None:
+    chat = f"plain-{word}"
+    running = hub.http.post("/message", json={"text": "hang", "chatId": chat}).json()
+    wait_for(lambda: hub.http.get(f"/messages/{running['messageId']}").json()["state"] == "running", "it runs")
+    assert reply(hub.say(word, chatId=chat)) == "Stopped."
+    assert reply(hub.say(f"{word} ", chatId=chat)) != "Nothing is running here.", "a model answers"
+
+
 @pytest.mark.req("LOOP-09")
 @pytest.mark.incident("I-20")
 def test_a_stop_that_comes_twice_stops_nothing_that_was_asked_for_in_between(

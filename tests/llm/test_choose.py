@@ -84,7 +84,7 @@ async def test_with_no_key_and_no_server_the_packaged_model_answers_and_says_wha
     choice = await make_service(quiet()).choose()
     assert (choice.provider, choice.model, choice.tool_mode) == ("embedded", "smollm2-135m", "trained")
     assert "very small" in choice.explanation
-    for way in ("GROQ_API_KEY", "Ollama", "annabelle models pull"):
+    for way in ("a key", "Ollama", "LM Studio", "fetches models", "annabelle init"):
         assert way in choice.explanation
 
 

@@ -28,6 +28,7 @@ from annabelle.llm.embedded.adapter import about_adapter, adapter_for, fingerpri
 from annabelle.llm.embedded.engine import make_backend
 from annabelle.llm.embedded.packaged_mind import (
     ENGLISH_ONLY,
+    NOT_KNOWN,
     Exchange,
     GivenValues,
     PackagedMind,
@@ -37,6 +38,7 @@ from annabelle.llm.embedded.packaged_mind import (
     read_reply,
 )
 from annabelle.llm.gguf_models import PACKAGED, find_packaged_weights, find_weights
+from annabelle.llm.types import FROM_MEMORY
 
 READ = ToolSpec(
     name="filer_read_file",
@@ -179,6 +181,39 @@ def test_an_invented_optional_argument_is_left_out() -> None:
     reply = read_reply('filer_read_file {"path": "Plan.MD", "offset": 300}', [READ], "read plan.md")
     assert isinstance(reply, ToolCallPart)
     assert reply.args_as_dict() == {"path": "Plan.MD"}
+
+
+@pytest.mark.req("FST-01")
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("Diebauer wrote it in 1848.", "who wrote Faust?"),
+        ("It was written by Diebauer.", "who wrote Faust?"),
+        ("1848 was the year.", "when was that?"),
+        ("The mountain is 3000 meters high.", "how high is it?"),
+    ],
+)
+def test_names_and_numbers_that_nobody_said_are_not_told(written: str, said: str) -> None:
+    reply = read_reply(written, [READ], said)
+    assert isinstance(reply, TextPart)
+    assert (reply.content, reply.provider_details) == (NOT_KNOWN, None)
+    assert "annabelle init" in NOT_KNOWN, "it says what would help"
+
+
+@pytest.mark.req("FST-01")
+@pytest.mark.parametrize(
+    ("written", "said", "shown"),
+    [
+        ("Hello! I am Annabelle.", "hi", "Hello! I am Annabelle."),
+        ("Rex is a good name.", "my dog is called Rex", "Rex is a good name."),
+        ("One. Two is next. Three is last.", "count", "One. Two is next."),
+        ("so " * 200, "talk", ("so " * 80).strip() + " …"),
+    ],
+)
+def test_what_it_says_by_itself_is_short_and_marked(written: str, said: str, shown: str) -> None:
+    reply = read_reply(written, [READ], said)
+    assert isinstance(reply, TextPart)
+    assert (reply.content, reply.provider_details) == (shown, {FROM_MEMORY: True})
 
 
 @pytest.mark.req("FST-01")

@@ -117,5 +117,9 @@ def sample() -> ToolServer:
     return ToolServer("sample", [Sample()], max_result_bytes=10_000)
 
 
-if __name__ == "__main__":
+def main() -> None:
     run(sample)
+
+
+if __name__ == "__main__":
+    main()

@@ -12,7 +12,7 @@ from annabelle.store import messages, threads
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.messages import QueuedReceipt, QueueLimits
 from annabelle.store.threads import Thread
-from support.postgres import early, postgres, postgres_url  # noqa: F401  fixtures
+from support.postgres import early, postgres, postgres_tables_url, postgres_url  # noqa: F401  fixtures
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -21,6 +21,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return sqlite_url(tmp_path / "annabelle.db")
+    return request.getfixturevalue("postgres_tables_url")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return sqlite_url(tmp_path / "annabelle.db")
     return request.getfixturevalue("postgres_url")

@@ -53,12 +53,12 @@ def old_plan(tmp_path: Path) -> MigrationPlan:
 
 
 @pytest.fixture
-async def old_database(database_url: str, old_plan: MigrationPlan) -> str:
+async def old_database(empty_database_url: str, old_plan: MigrationPlan) -> str:
     """A database as an older version left it, with something in it."""
-    db = await Database.open(database_url, plan=old_plan)
+    db = await Database.open(empty_database_url, plan=old_plan)
     await db.write(lambda c: c.execute(text("INSERT INTO threads (id) VALUES ('ada')")))
     await db.close()
-    return database_url
+    return empty_database_url
 
 
 @pytest.mark.req("MEM-01")
@@ -186,9 +186,9 @@ async def test_a_database_of_a_newer_version_is_left_alone(old_database: str, tm
 
 
 @pytest.mark.req("MEM-01")
-async def test_a_new_database_knows_its_revision_and_is_opened_again(database_url: str) -> None:
+async def test_a_new_database_knows_its_revision_and_is_opened_again(empty_database_url: str) -> None:
     for _ in range(2):
-        db = await Database.open(database_url)
+        db = await Database.open(empty_database_url)
         assert await db.read(schema_migration.read_revision) == NEWEST
         await db.close()
 
@@ -199,8 +199,8 @@ def test_there_is_one_newest_revision_and_the_program_names_it() -> None:
 
 
 @pytest.fixture
-def empty(database_url: str) -> Iterator[Connection]:
-    engine = make_engine(database_url, pool_size=1)
+def empty(empty_database_url: str) -> Iterator[Connection]:
+    engine = make_engine(empty_database_url, pool_size=1)
     with engine.begin() as connection:
         yield connection
     engine.dispose()

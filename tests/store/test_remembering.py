@@ -23,12 +23,14 @@ INSERT = (
 
 
 @pytest.mark.req("MEM-01", "TRU-03")
-async def test_a_database_of_the_first_version_keeps_its_rows_and_labels_what_came_back(database_url: str) -> None:
-    db = await Database.open(database_url, plan=MigrationPlan(newest="0001", folder=FOLDER))
+async def test_a_database_of_the_first_version_keeps_its_rows_and_labels_what_came_back(
+    empty_database_url: str,
+) -> None:
+    db = await Database.open(empty_database_url, plan=MigrationPlan(newest="0001", folder=FOLDER))
     assert await db.read(schema_migration.read_revision) == "0001"
     await db.write(lambda c: c.exec_driver_sql(INSERT))
     await db.close()
-    db = await Database.open(database_url)
+    db = await Database.open(empty_database_url)
     found = await db.read(lambda c: c.execute(text("SELECT call_id, trust FROM tool_calls ORDER BY 1")).all())
     assert found == [("a", "untrusted"), ("b", "trusted"), ("c", None)]
     assert await db.read(memory_queue.list_idle_threads) == []

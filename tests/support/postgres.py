@@ -26,8 +26,12 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
+from annabelle.store.engine import make_engine
+from annabelle.store.memory.tables import MEMORY_PLAN
+from annabelle.store.schema_migration import HUB_PLAN, migrate_database
 from support.timing import seconds
 
+_WITH_TABLES = "with_tables"
 START_SECONDS = 60
 STOP_SECONDS = 20
 # Speed over safety: the data lives as long as the tests. Few connections, small memory: two cores are shared.
@@ -56,6 +60,7 @@ class Postgres:
             os.chown(self._data, self._user.pw_uid, self._user.pw_gid)
         self._binaries = self._reachable(_binaries())
         self._numbers = itertools.count(1)
+        self._with_tables = False
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -95,8 +100,20 @@ class Postgres:
 
     def create(self) -> str:
         """The address of a new, empty database."""
-        name = f"test_{next(self._numbers)}"
-        self._execute(f"CREATE DATABASE {name}")
+        return self._create(f"test_{next(self._numbers)}")
+
+    def create_with_tables(self) -> str:
+        """The address of a new database with all tables, copied from one that was migrated."""
+        if not self._with_tables:
+            self._with_tables = True
+            engine = make_engine(self._create(_WITH_TABLES), pool_size=1)
+            for plan in (HUB_PLAN, MEMORY_PLAN):
+                migrate_database(engine, None, None, plan)
+            engine.dispose()
+        return self._create(f"test_{next(self._numbers)}", f" TEMPLATE {_WITH_TABLES}")
+
+    def _create(self, name: str, template: str = "") -> str:
+        self._execute(f"CREATE DATABASE {name}{template}")
         return f"postgresql+psycopg://postgres@/{name}?host={self._folder}"
 
     def drop(self, url: str) -> None:
@@ -188,6 +205,14 @@ def postgres(request: pytest.FixtureRequest) -> Postgres:
 def postgres_url(postgres: Postgres) -> Iterator[str]:
     """The address of an empty database of its own."""
     url = postgres.create()
+    yield url
+    postgres.drop(url)
+
+
+@pytest.fixture
+def postgres_tables_url(postgres: Postgres) -> Iterator[str]:
+    """The address of a database of its own with all tables and no row."""
+    url = postgres.create_with_tables()
     yield url
     postgres.drop(url)
 

@@ -14,8 +14,8 @@ SLOW_FOLDERS = frozenset({"crash", "durable", "e2e", "project"})
 SLOW_FIXTURES = frozenset(
     {
         "as_process", "both_ways", "codexec", "imap_box", "known", "mail_servers", "make_hub",
-        "make_server", "make_web", "postgres", "postgres_url", "radicale", "running", "shared", "shared_hub", "spare",
-        "terminal", "visit", "web", "with_servers", "worker",
+        "make_server", "make_web", "postgres", "postgres_tables_url", "postgres_url", "radicale", "running", "shared",
+        "shared_hub", "spare", "terminal", "visit", "web", "with_servers", "worker",
     }
 )  # fmt: skip
 # A module that has one of these in its namespace starts processes itself.

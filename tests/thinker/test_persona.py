@@ -22,8 +22,8 @@ REMEMBERED: dict[str, Any] = {
 }
 
 
-def made(folder: Path, setting: str = "", user_name: str = "") -> PersonaResolver:
-    return PersonaResolver(folder, AgentProfile(agent_id="tess", system_prompt=setting), user_name)
+def made(folder: Path, setting: str = "", user_name: str = "", language: str = "") -> PersonaResolver:
+    return PersonaResolver(folder, AgentProfile(agent_id="tess", system_prompt=setting), user_name, language)
 
 
 @pytest.mark.req("CTX-08")
@@ -99,3 +99,9 @@ def test_a_remembered_persona_that_says_nothing_is_none(tmp_path: Path, empty: d
 def test_a_file_that_can_not_be_read_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "instructions.md").mkdir()
     assert made(tmp_path).resolve(REMEMBERED).source == "memory"
+
+
+@pytest.mark.req("FST-06")
+def test_the_language_of_answers_stands_in_the_prompt_where_it_was_chosen(tmp_path: Path) -> None:
+    assert "Answer in German" in made(tmp_path, language="German").resolve(REMEMBERED).text
+    assert "Answer in" not in made(tmp_path).resolve(REMEMBERED).text

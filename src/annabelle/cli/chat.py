@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import os
 import signal
@@ -22,13 +23,13 @@ from annabelle.cli.approval_prompt import WAITING_EXIT, ApprovalPrompter, fetch_
 from annabelle.cli.conversation import Conversation
 from annabelle.cli.failure import print_error
 from annabelle.cli.hub_client import CliHubClient, find_hub
-from annabelle.cli.hub_process import HubSession, temporary_hub
+from annabelle.cli.hub_process import HubSession, running_hub, temporary_hub
 from annabelle.cli.logs import LogFollower
 from annabelle.cli.options import DEFAULT_CHAT, Agent, Chat, Json, New, command_app
 from annabelle.cli.output import ChatScreen, clean, print_json, print_line, print_paragraph
 from annabelle.cli.settings_file import read_hub_settings
-from annabelle.cli.spinner import Spinner
-from annabelle.cli.terminal_input import LinePrompt
+from annabelle.cli.spinner import Spinner, clear_status
+from annabelle.cli.terminal_input import LinePrompt, read_answer
 from annabelle.cli.turn_view import ApprovalAsked, NoticeAdded, ReplySent, TurnChange
 from annabelle.core.errors import AlreadyRunning, AnnabelleError, HubUnreachable, Unavailable
 from annabelle.core.home import Home
@@ -173,6 +174,32 @@ async def _describe_pending(client: CliHubClient) -> list[str]:
     return [f"{what} for your answer: {OPEN_QUESTIONS}"]
 
 
+_MODEL_SETTINGS = ("thinker_llm_provider", "compatible_base_url", "ollama_model", "lmstudio_model", "embedded_model")
+
+
+def offer_setup(home: Home) -> None:
+    """At the very first start: set up now, or talk to the packaged model at once."""
+    if not _is_new(home):
+        return
+    clear_status()
+    answer = read_answer("This is the first start. Choose a model, your name and accounts now? [Y/n] ")
+    if answer is not None and answer.strip().lower() in ("", "y", "yes"):
+        with contextlib.suppress(typer.Abort):
+            importlib.import_module("annabelle.cli.init").Setup(home.prepare(), asks=True).guide()
+    else:
+        print_line("Then with the packaged model. annabelle init asks again at any time.")
+    print_line("")
+
+
+def _is_new(home: Home) -> bool:
+    """Whether nobody has talked here yet or said which model answers."""
+    if home.settings_file.exists() or home.history_file.exists() or running_hub(home) is not None:
+        return False
+    settings = load_settings(home)
+    chosen = [name for name in settings.model_fields_set if name.endswith("_api_key") or name in _MODEL_SETTINGS]
+    return not any(getattr(settings, name) for name in chosen)
+
+
 def run_chat(home: Home, chat_id: str, agent_id: str | None) -> None:
     with temporary_hub(home, meanwhile=_load_models) as session, asyncio.Runner() as runner:
         client = CliHubClient(find_hub(home))
@@ -284,6 +311,7 @@ def chat(chat: Chat = DEFAULT_CHAT, new: New = False, agent: Agent = None, json:
     chat_id = new_id("chat") if new else chat
     # sys.stdin is None if the descriptor was closed before the start.
     if sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty() and not json:  # pyright: ignore[reportUnnecessaryComparison]
+        offer_setup(home)
         run_chat(home, chat_id, agent)
         return
     raise typer.Exit(answer_lines(home, chat_id, agent, json=json))

@@ -18,6 +18,7 @@ class CliCommand:
 
 
 COMMANDS = (
+    CliCommand("init", "Set up Annabelle: a model, your name, time zone, language and accounts."),
     CliCommand("chat", "Talk to Annabelle; the same as no command at all."),
     CliCommand("ask", "Ask one question and print the answer."),
     CliCommand("up", "Start Annabelle in the background."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -61,12 +62,7 @@ def pull(
     registry = GgufRegistry(home)
     if url is not None:
         registry.remember(_build_model(name, url, sha256))
-    model = registry.find(name)
-    with _make_progress(quiet=json) as progress:
-        task = progress.add_task(model.name, total=model.size)
-        path = asyncio.run(
-            fetch(registry, model, lambda done, total: progress.update(task, completed=done, total=total))
-        )
+    path = download(registry, registry.find(name), quiet=json)
     data = {"name": name, "path": str(path), "bytes": path.stat().st_size}
     print_outcome(data, f"{name} is in {path}. To let it answer: annabelle models use {name}", json=json)
 
@@ -81,7 +77,7 @@ def use(
     """Choose the model that answers. `auto` lets Annabelle choose again."""
     home = Home.from_environment().prepare()
     file = SettingsFile(home.settings_file)
-    for setting, value in _settings_for(name, GgufRegistry(home)).items():
+    for setting, value in settings_for(name, GgufRegistry(home)).items():
         if value:
             file.set(setting, value)
         else:
@@ -109,7 +105,16 @@ def _describe_answering(home: Home, settings: Settings) -> tuple[str, str | None
     return now, by_settings if by_settings != now else None
 
 
-def _settings_for(name: str, registry: GgufRegistry) -> dict[str, str]:
+def download(registry: GgufRegistry, model: GgufModel, *, quiet: bool) -> Path:
+    """Fetch a model with a progress bar."""
+    with make_progress(quiet=quiet) as progress:
+        task = progress.add_task(model.name, total=model.size)
+        return asyncio.run(
+            fetch(registry, model, lambda done, total: progress.update(task, completed=done, total=total))
+        )
+
+
+def settings_for(name: str, registry: GgufRegistry) -> dict[str, str]:
     """The settings for a choice; an empty value removes the setting."""
     provider, _, model = name.partition(":")
     if name == "auto":
@@ -185,7 +190,7 @@ def _build_model(name: str, url: str, sha256: str | None) -> GgufModel:
         ) from error
 
 
-def _make_progress(*, quiet: bool) -> Progress:
+def make_progress(*, quiet: bool) -> Progress:
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

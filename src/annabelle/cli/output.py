@@ -125,11 +125,11 @@ class ChatScreen:
                 self._add(text)
             case ToolStarted(name=name, arguments=arguments):
                 self._close()
-                self._line(self._style(_DIM, f"⚙ {name} {_format_arguments(arguments)}".rstrip()))
+                self._line(self._style(_DIM, f"⚙ {_in_words(name)} {_format_arguments(arguments)}".rstrip()))
             case ToolFinished(name=name, worked=worked, summary=summary, duration_ms=duration):
                 mark = self._style(_GREEN, "✓") if worked else self._style(_RED, "✗")
                 tail = f": {_one_line(summary)}" if summary and not worked else ""
-                self._line(f"{mark} {self._style(_DIM, f'{name} {duration:.0f} ms{tail}')}")
+                self._line(f"{mark} {self._style(_DIM, f'{_in_words(name)} {duration:.0f} ms{tail}')}")
             case NoticeAdded(text):
                 self._close()
                 self._line(self._style(_DIM, f"· {clean(text)}"))
@@ -190,6 +190,10 @@ class ChatScreen:
 def clean(text: str) -> str:
     """Remove control characters, so that text from a model or tool cannot control the terminal."""
     return "".join(char for char in text if char in "\n\t" or (char >= " " and not "\x7f" <= char <= "\x9f"))
+
+
+def _in_words(tool: str) -> str:
+    return clean(tool).replace("_", " ")
 
 
 def _one_line(text: str) -> str:

@@ -37,6 +37,8 @@ class Home:
     skills = HomePath("skills")
     playbooks = HomePath("playbooks")
     """Instructions for kinds of requests, as Markdown the user may edit."""
+    phrases_file = HomePath("config", "phrases.toml")
+    """Ways to ask for tools that the user has added (FST-02)."""
     models = HomePath("models")
     backups = HomePath("backups")
     workspace = HomePath("workspace")

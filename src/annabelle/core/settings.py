@@ -77,6 +77,9 @@ class Settings(BaseSettings):
     agents_config_path: Path | None = Field(None, description="agents.json; by default config/agents.json in the home")
     user_timezone: str = Field("UTC", description="Time zone of the user, as in Europe/Berlin")
     user_name: str = Field("", description="What Annabelle calls the user")
+    user_language: str = Field(
+        "", max_length=40, description="Language Annabelle answers in, as in German; empty means that of the message"
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What goes into the logs")
 
     # storage and durability
@@ -132,6 +135,9 @@ class Settings(BaseSettings):
     )
     thinker_input_max_chars: int = Field(
         100_000, ge=100, description="Longest user message that reaches the model; more is cut"
+    )
+    message_templates: bool = Field(
+        True, description="Do what a message asks for word for word (list my files, remember that …) without a model"
     )
     tool_selector_threshold: float = Field(
         0.3, ge=0, le=1, description="How well a tool must fit a message to be offered"

@@ -168,7 +168,7 @@ def _packaged_model() -> GgufWeights:
     if file is None:
         raise ConfigMistake(
             "No model is configured, and this install came without the packaged one.",
-            hint="Set a key (GROQ_API_KEY), start Ollama or LM Studio, or run: annabelle models pull qwen2.5-0.5b",
+            hint="Choose another model: annabelle init",
         )
     adapter = adapter_for(file)
     mode: ToolMode = "none" if adapter is None else "trained"

@@ -61,8 +61,7 @@ _LOCAL = ("ollama", "lmstudio")
 _ASK_SECONDS = 5.0
 
 BETTER_MODEL_HINT = (
-    "For a better one set a key (GROQ_API_KEY, ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY), "
-    "start Ollama or LM Studio, or run: annabelle models pull qwen2.5-1.5b"
+    "For a better one run: annabelle init. It takes a key, finds Ollama and LM Studio, and fetches models."
 )
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from annabelle.core.contract import ModelCall, TokenUsage
 from annabelle.core.messages import OWNER
 from annabelle.core.tools import ToolSpec
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelMessage, ModelResponse
+    from pydantic_ai.messages import ModelMessage, ModelResponse, ToolReturnPart
 
 Purpose = Literal["chat", "summary", "thinking"]
 """Why a model is called; each purpose may have its own model (LLM-05)."""
@@ -21,6 +21,9 @@ calls tools for what a message says and answers with what they return. `none`: c
 
 ToolChoice = Literal["auto", "none", "required"] | tuple[str, ...]
 """`required` forces some tool; a tuple of names forces one of these."""
+
+FROM_MEMORY: Final = "from_memory"
+"""Marks a text that the packaged mind made up by itself, in its `provider_details`."""
 
 ProviderName = Literal["groq", "anthropic", "openai", "openrouter", "ollama", "lmstudio", "compatible", "embedded"]
 
@@ -87,3 +90,8 @@ class FallbackUsed:
 
 
 ModelEvent = TextDelta | ThinkDelta | FallbackUsed | Completed
+
+
+def result_words(part: ToolReturnPart) -> str:
+    """A result in words for a person, which stand beside those for a model where they differ."""
+    return part.metadata if isinstance(part.metadata, str) else str(part.content)

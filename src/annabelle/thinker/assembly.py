@@ -27,6 +27,7 @@ from annabelle.thinker.engine import DurableEngine, WorkflowEngine
 from annabelle.thinker.hub_client import ThinkerHubClient
 from annabelle.thinker.learning.fact_learner import FactLearner
 from annabelle.thinker.loop.deps import ThinkerDeps
+from annabelle.thinker.loop.direct_call import DirectCalls
 from annabelle.thinker.loop.model_call import next_generation
 from annabelle.thinker.prompt.clock import parse_time_zone
 from annabelle.thinker.prompt.history import HistoryRelevance
@@ -136,7 +137,7 @@ async def build_thinker(boot: ThinkerBoot, home: Home, settings: Settings, redac
         hub=hub,
         sessions=make_conversations(store, engine, Summariser(model, costs), embedder, settings, trace),
         prompt_builder=LayeredPromptBuilder(
-            PersonaResolver(folder, profile, settings.user_name),
+            PersonaResolver(folder, profile, settings.user_name, settings.user_language),
             time_zone,
             HistoryRelevance(embedder),
             settings.history_relevance_threshold,
@@ -152,6 +153,7 @@ async def build_thinker(boot: ThinkerBoot, home: Home, settings: Settings, redac
         trace=trace,
         costs=costs,
         workspaces=Workspaces(folder, profile.thinking, hub),
+        direct_calls=DirectCalls(home.phrases_file) if settings.message_templates else None,
     )
     turns = TurnRegistry(deps)
     hub.on_wait(turns.notify_running)

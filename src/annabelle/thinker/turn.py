@@ -109,11 +109,13 @@ class TurnWorkflow:
         recall_task = asyncio.create_task(deps.memory_recall.recall(brief, text))
         try:
             session = self._exclude_own_records(await deps.sessions.load(brief))
-            tools = {spec.name for spec in (await deps.hub.tools()).tools}
-            playbooks = () if brief.required_tools is not None else deps.playbooks.matching(text, tools)
+            tools = (await deps.hub.tools()).tools
+            known = {spec.name for spec in tools}
+            playbooks = () if brief.required_tools is not None else deps.playbooks.matching(text, known)
             workspace = None if deps.workspaces is None else await deps.workspaces.open(brief)
             local = [*session.local_tools, *([] if workspace is None else [UpdateWorkspace(workspace)])]
             selection = await self._select_tools(text, session, playbooks, local)
+            direct = None if deps.direct_calls is None else deps.direct_calls.find(text, brief, tools)
             recalled = await recall_task
         finally:
             recall_task.cancel()
@@ -121,9 +123,12 @@ class TurnWorkflow:
             TurnContext(text, self._started_at, session, limits.history_messages, brief.chat_id, recalled, playbooks)
         )
         deps.trace.write("context.built", prompt.layers)
-        return TurnScope(
-            brief, limits, self._live, prompt, selection, {tool.spec.name: tool for tool in local}, workspace
-        )
+        if deps.direct_calls is not None and (trouble := deps.direct_calls.take_trouble()) is not None:
+            self._live.stream.add_fact("notice", "phrases", {"text": trouble})
+        if direct is not None:
+            deps.trace.write("template.matched", {"template": direct.match.template, "tool": direct.match.tool})
+        by_name = {tool.spec.name: tool for tool in local}
+        return TurnScope(brief, limits, self._live, prompt, selection, by_name, workspace, direct)
 
     def _exclude_own_records(self, session: SessionView) -> SessionView:
         """The session without this turn: a resumed turn brings its own messages."""
@@ -136,6 +141,7 @@ class TurnWorkflow:
         self, text: str, session: SessionView, playbooks: Sequence[Playbook], local: Sequence[LocalTool]
     ) -> ToolSelection:
         deps = self._deps
+        asked_for = [] if deps.direct_calls is None else deps.direct_calls.named_tools(text)
         selection = await deps.selector.select(
             SelectionRequest(
                 brief=self._brief,
@@ -143,7 +149,7 @@ class TurnWorkflow:
                 available=await deps.hub.tools(),
                 sticky=session.recent_tools(deps.settings.thinker_sticky_tools_lookback),
                 previous=next(iter(session.recent_tools(1)), ""),
-                playbook_tools=tuple(tool for playbook in playbooks for tool in playbook.required_tools),
+                playbook_tools=(*asked_for, *(tool for playbook in playbooks for tool in playbook.required_tools)),
                 local=tuple(tool.spec for tool in local),
             )
         )

@@ -13,7 +13,7 @@ from annabelle.core.home import Home
 from annabelle.embeddings import EmbeddingConfig
 from annabelle.servers.memory.config import MemoryConfig
 from servers.memory.memories import MakeMemory, Memory
-from support.postgres import early, postgres, postgres_url  # noqa: F401  fixtures
+from support.postgres import early, postgres, postgres_tables_url, postgres_url  # noqa: F401  fixtures
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -41,7 +41,7 @@ def sqlite_config(home: Home) -> MemoryConfig:
 
 @pytest.fixture
 def config(engine: str, sqlite_config: MemoryConfig, request: pytest.FixtureRequest) -> MemoryConfig:
-    url = request.getfixturevalue("postgres_url") if engine == "postgresql" else None
+    url = request.getfixturevalue("postgres_tables_url") if engine == "postgresql" else None
     return replace(sqlite_config, database_url=url)
 
 

@@ -16,7 +16,7 @@ from annabelle.store.memory.tables import MEMORY_PLAN
 def memory_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return sqlite_url(tmp_path / "memory.db")
-    return request.getfixturevalue("postgres_url")
+    return request.getfixturevalue("postgres_tables_url")
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.conversations.message_workflow import deliver
 from annabelle.hub.conversations.turns import ReplyWaiters
 from annabelle.hub.trust.rules import RuleOrigin, StandingRules
+from annabelle.language.templates import packaged_templates
 from annabelle.store import messages, threads
 from annabelle.store.approvals import OpenQuestionFilter
 from annabelle.store.messages import QueueLimits, StoredMessage
@@ -110,7 +111,7 @@ class MessageGate:
         self._events, self._traces = parts.storage.events, parts.storage.traces
         self._agents, self._thread_queue, self._stopper = parts.agents, parts.thread_queue, parts.stopper
         self._reply_waiters, self._rules, self._secrets = parts.reply_waiters, parts.rules, parts.secrets
-        self._enabled = settings.thinker_enabled
+        self._enabled, self._templates = settings.thinker_enabled, settings.message_templates
         self._limits = QueueLimits(settings.max_queued_per_thread, settings.max_queued_messages)
         self._closing = False
 
@@ -128,11 +129,8 @@ class MessageGate:
             raise Unavailable("Annabelle is shutting down.", hint="Send the message again once it is back.")
         message = message.model_copy(update={"text": self._secrets.mask_text(message.text)})
         agent_id = self._agent_for(message)
-        answered = (
-            await self._stop_chat(message)
-            if is_stop_command(message.text)
-            else self._paused_result(agent_id, message.id)
-        )
+        stopped = await self._stop_chat(message) if self._asks_to_stop(message.text) else None
+        answered = stopped or self._paused_result(agent_id, message.id)
         trace_id = current_trace()
 
         def store_message(conn: Connection) -> WriteResult[AdmittedMessage]:
@@ -187,8 +185,14 @@ class MessageGate:
             return
         await self._stopper.end_turn(message_id, thread.agent_id)
 
-    async def _stop_chat(self, message: InboundMessage) -> TurnResult:
-        """Stop everything in the chat of a `/stop`. A repeated one stops nothing: later turns came after it."""
+    def _asks_to_stop(self, text: str) -> bool:
+        return is_stop_command(text) or (self._templates and packaged_templates().is_stop(text))
+
+    async def _stop_chat(self, message: InboundMessage) -> TurnResult | None:
+        """Stop everything in the chat of a `/stop`. A repeated one stops nothing: later turns came after it.
+
+        "stop" and the like are the same while something runs, and otherwise part of the conversation (INT-01).
+        """
         chat = (message.channel, message.chat_id, message.user_id)
 
         def find_unfinished(conn: Connection) -> WriteResult[tuple[bool, list[str]]]:
@@ -200,6 +204,9 @@ class MessageGate:
             await self.cancel(message_id, message.user_id)
         where = OpenQuestionFilter(channel=message.channel, chat_id=message.chat_id, user_id=message.user_id)
         taken_back = 0 if again else await self._stopper.withdrawal.withdraw(where, _STOPPED)
+        idle = not (again or wanted or taken_back)
+        if idle and not is_stop_command(message.text):
+            return None
         return TurnResult(message_id=message.id, success=True, text=stop_answer(len(wanted), taken_back))
 
     def _agent_for(self, message: InboundMessage) -> str:

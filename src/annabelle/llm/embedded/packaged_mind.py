@@ -33,7 +33,7 @@ from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.language.tool_odds import NO_TOOL, Step, packaged_tool_odds
 from annabelle.llm.backend import Backend, BackendAnswer, BackendEvent, ModelQuestion
 from annabelle.llm.embedded.adapter import about_adapter
-from annabelle.llm.types import TextDelta
+from annabelle.llm.types import FROM_MEMORY, TextDelta, result_words
 
 _SYSTEM: Final = "You are Annabelle, a personal assistant. Answer in words, or use one tool.\nTools:\n"
 _LEAST_TOOLS, _MOST_TOOLS, _ENOUGH = 3, 9, 0.97
@@ -49,6 +49,12 @@ ENGLISH_ONLY: Final = (
     "For more, run `annabelle init` and choose a larger model or a service."
 )
 _NOT_UNDERSTOOD: Final = "I did not understand what to do. Please say it in other words, one thing at a time."
+NOT_KNOWN: Final = (
+    "I can not tell you that: the model that comes with Annabelle is small and knows little. Ask me to search the web "
+    "for it, or run `annabelle init` to connect a larger model or a service with a key."
+)
+_SENTENCE: Final = re.compile(r".+?(?:[.!?](?=\s|$)|$)", re.DOTALL)
+_MOST_SENTENCES, _LONGEST_TALK = 2, 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,7 @@ class Exchange:
             if said is not None:
                 turns.append(_Turn(said, [], [], []))
             elif turns and isinstance(message, ModelRequest):
-                turns[-1].results.extend(map(_result_words, _tool_results(message)))
+                turns[-1].results.extend(map(result_words, _tool_results(message)))
             elif turns:
                 turns[-1].add(cast("ModelResponse", message))
         if not turns:
@@ -108,11 +114,6 @@ def _user_text(message: ModelMessage) -> str | None:
 
 def _tool_results(message: ModelRequest) -> list[ToolReturnPart]:
     return [part for part in message.parts if isinstance(part, ToolReturnPart)]
-
-
-def _result_words(part: ToolReturnPart) -> str:
-    """Its words for a person, which stand beside those for a model where they differ."""
-    return part.metadata if isinstance(part.metadata, str) else str(part.content)
 
 
 class PackagedMind:
@@ -213,7 +214,7 @@ def read_reply(written: str, tools: Sequence[ToolSpec], said: str) -> TextPart |
     found = _CALL.match(written)
     tool = next((tool for tool in tools if found and tool.name == found[1]), None)
     if found is None or tool is None:
-        return TextPart(_NOT_UNDERSTOOD if not written or _LIKE_A_CALL.match(written) else written)
+        return TextPart(_NOT_UNDERSTOOD) if not written or _LIKE_A_CALL.match(written) else talk_honestly(written, said)
     try:
         arguments = cast("object", json.loads(found[2]))
     except ValueError:
@@ -233,6 +234,21 @@ def read_reply(written: str, tools: Sequence[ToolSpec], said: str) -> TextPart |
     if not cast("_SchemaValidator", Draft202012Validator(schema)).is_valid(kept):
         return TextPart(_NOT_UNDERSTOOD)
     return ToolCallPart(tool.name, json.dumps(kept, ensure_ascii=False), tool_call_id=new_id("call"))
+
+
+def talk_honestly(written: str, said: str) -> TextPart:
+    """A few words from memory, marked as such. Names and numbers that nobody said are made up, so nothing is said."""
+    sentences = [found[0].strip() for found in _SENTENCE.finditer(written)][:_MOST_SENTENCES]
+    known = {*split_value(said), *split_value(_SYSTEM)}
+    # A capital at the beginning of a sentence says nothing.
+    words = [word for sentence in sentences for word in _NUMBER_OR_WORD.findall(sentence)[1:]]
+    words += [word for sentence in sentences for word in _NUMBER_OR_WORD.findall(sentence)[:1] if word[0].isdigit()]
+    named = [word for word in words if word[0].isdigit() or (word[0].isupper() and len(word) > 1)]
+    if any(split_value(word)[0] not in known for word in named):
+        return TextPart(NOT_KNOWN)
+    text = " ".join(sentences)
+    short = text if len(text) <= _LONGEST_TALK else text[:_LONGEST_TALK].rsplit(" ", 1)[0] + " …"
+    return TextPart(short, provider_details={FROM_MEMORY: True})
 
 
 @dataclass(frozen=True, slots=True)

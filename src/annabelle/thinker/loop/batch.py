@@ -59,9 +59,7 @@ def format_for_model(call: PlannedCall, result: ToolResult) -> ToolReturnPart:
     elif result.is_error:
         code = result.error.code if result.error is not None else ""
         text = f"ERROR: {text}\nWhat to do: {_NEXT_STEPS.get(code, _OTHER_NEXT_STEP)}"
-    if len(text) > RESULT_MAX_CHARS:
-        cut = len(text) - RESULT_MAX_CHARS
-        text = f"{text[:RESULT_MAX_CHARS]}\n[{cut} more characters were cut; ask for less at once]"
+    text = _cut_result(text)
     if call.remark:
         text = f"{text}\n\n{call.remark}"
     if result.risk == "medium" or "unscanned" in result.labels:
@@ -82,7 +80,12 @@ def _format_for_person(result: ToolResult) -> str:
     if result.error is not None:
         hint = result.error.hint or ""
         return result.error.message if "_" in hint else f"{result.error.message} {hint}".rstrip()
-    return result.text if result.display is None else result.display
+    return _cut_result(result.text if result.display is None else result.display)
+
+
+def _cut_result(text: str) -> str:
+    cut = len(text) - RESULT_MAX_CHARS
+    return text if cut <= 0 else f"{text[:RESULT_MAX_CHARS]}\n[{cut} more characters were cut; ask for less at once]"
 
 
 def _answer_without_result(call: PlannedCall, text: str) -> ToolReturnPart:

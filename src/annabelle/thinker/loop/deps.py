@@ -15,6 +15,7 @@ from annabelle.thinker.costs import CostMeter
 from annabelle.thinker.engine import WorkflowEngine
 from annabelle.thinker.hub_client import HubTools
 from annabelle.thinker.live_turn import LiveTurn
+from annabelle.thinker.loop.direct_call import DirectCall, DirectCalls
 from annabelle.thinker.prompt.memory_recall import MemoryRecall
 from annabelle.thinker.prompt.prompt import LayeredPromptBuilder, TurnPrompt
 from annabelle.thinker.selection.selection import LocalTool, ToolSelection, ToolSelector
@@ -41,6 +42,7 @@ class ThinkerDeps:
     trace: TraceFile
     costs: CostMeter
     workspaces: Workspaces | None = None
+    direct_calls: DirectCalls | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +54,5 @@ class TurnScope:
     selection: ToolSelection
     local_tools: Mapping[str, LocalTool] = field(default_factory=dict[str, LocalTool])
     workspace: ThreadWorkspace | None = None
+    direct: DirectCall | None = None
+    """What a template makes of the message; then no model is asked."""

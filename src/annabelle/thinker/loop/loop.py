@@ -16,6 +16,7 @@ from annabelle.core.contract import TokenUsage
 from annabelle.core.errors import AnnabelleError, TurnCancelled
 from annabelle.core.tools import JsonObject
 from annabelle.llm.types import ModelRequest as ModelAsk
+from annabelle.thinker.compression.message_text import response_text
 from annabelle.thinker.compression.port import CompressionRequest, CompressionResult
 from annabelle.thinker.loop import turn_progress
 from annabelle.thinker.loop.batch import ToolBatch
@@ -23,7 +24,7 @@ from annabelle.thinker.loop.call import plan_calls
 from annabelle.thinker.loop.deps import ThinkerDeps, TurnScope
 from annabelle.thinker.loop.model_call import ModelAnswer, ModelRetries, attempt_number, call_model
 from annabelle.thinker.loop.parked_turn import answered_results, plan_pending_calls, restore_progress
-from annabelle.thinker.loop.response_review import ResponseReviewer, SecondTry, replace_text
+from annabelle.thinker.loop.response_review import ResponseReview, ResponseReviewer, SecondTry, replace_text
 from annabelle.thinker.loop.turn_progress import LoopOutcome, TurnProgress
 from annabelle.thinker.selection.selection import ToolSelection
 
@@ -130,6 +131,10 @@ class AgentLoop:
     async def _call_model(self) -> tuple[ModelAnswer, ToolSelection]:
         deps, scope, step = self._deps, self._scope, self.progress.step
         selection, second = self._tools.selection, self._second
+        direct = None if scope.direct is None else scope.direct.respond(self.progress.messages)
+        if direct is not None:
+            said = ModelAnswer(direct, TokenUsage(), 0.0, ResponseReview(response_text(direct)))
+            return ModelAnswer.from_json(await deps.engine.step(f"model {step}", said.as_step)), selection
         time_left = max(1.0, scope.limits.wall_clock_seconds - self.progress.seconds)
         async with scope.live.step():
             workspace = "" if scope.workspace is None else await scope.live.run_cancellable(scope.workspace.render())

@@ -46,6 +46,10 @@ class ModelAnswer:
             "review": self.review.to_json(),
         }
 
+    async def as_step(self) -> JsonObject:
+        """For an answer that is there without a model call, and is recorded all the same."""
+        return self.to_json()
+
     @classmethod
     def from_json(cls, recorded: JsonObject) -> ModelAnswer:
         response = recorded["response"]

@@ -19,6 +19,7 @@ from pydantic_ai.messages import (
 
 from annabelle.core.ids import new_id
 from annabelle.core.tools import JsonObject
+from annabelle.llm.types import FROM_MEMORY
 from annabelle.thinker.compression.message_text import response_text, result_text
 from annabelle.thinker.loop import claims
 from annabelle.thinker.loop.action_log import tools_used_earlier
@@ -32,7 +33,7 @@ SecondTry = Literal["force", "note"]
 """How a draft is given a second chance: with a tool demanded, or with a note on what is not so."""
 
 UNNAMED_TOOL = "unnamed_tool"
-FROM_MEMORY = "(The small packaged model says this from memory. It may be wrong.)"
+MEMORY_NOTE = "(The small packaged model says this from memory. It may be wrong.)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class ResponseReviewer:
         if found.text != text:
             response = replace_text(response, found.text)
         review = self._review_final(selection.name_in_words(found.text, self._asked), selection, tools=tools)
-        return response, review if not trained else self._mark_memory(review, selection)
+        return response, ResponseReview(self._mark_memory(response, review.text, selection)) if trained else review
 
     def correct_sent_text(self, text: str) -> str:
         """What must be added to a text that went out already; empty when it claims no more than was done."""
@@ -113,10 +114,11 @@ class ResponseReviewer:
         honest = self._honest_text(text, missing, replace_it=idle and not selection.small_talk)
         return ResponseReview(honest, again=again, reminder=claims.format_reminder(missing) if again else "")
 
-    def _mark_memory(self, review: ResponseReview, selection: ToolSelection) -> ResponseReview:
+    def _mark_memory(self, response: ModelResponse, text: str, selection: ToolSelection) -> str:
         """What the packaged mind says by itself is marked, but for talk and questions."""
-        told = self._progress.tool_calls or selection.small_talk or review.text.endswith("?")
-        return ResponseReview(review.text if told else f"{review.text}\n\n{FROM_MEMORY}")
+        texts = [part for part in response.parts if isinstance(part, TextPart)]
+        by_itself = any((part.provider_details or {}).get(FROM_MEMORY) for part in texts)
+        return f"{text}\n\n{MEMORY_NOTE}" if by_itself and not (selection.small_talk or text.endswith("?")) else text
 
     def _choose_second_try(
         self, missing: Sequence[Claim], selection: ToolSelection, *, refused: bool, tools: bool

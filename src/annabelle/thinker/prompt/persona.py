@@ -31,10 +31,10 @@ class ActivePersona:
 class PersonaResolver:
     """Checks every place for each message, so an edit needs no restart (CTX-06)."""
 
-    def __init__(self, folder: Path, profile: AgentProfile, user_name: str) -> None:
+    def __init__(self, folder: Path, profile: AgentProfile, user_name: str, language: str = "") -> None:
         self._file = folder / "instructions.md"
         self._agent_id, self._setting = profile.agent_id, profile.system_prompt.strip()
-        self._user_name = user_name
+        self._user_name, self._language = user_name, language
         self._read: tuple[tuple[int, int, int], str] | None = None
         self.last_source: PersonaSource | None = None
         self._warned_about: ActivePersona | None = None
@@ -50,6 +50,8 @@ class PersonaResolver:
             _log.warning("the persona (%s) is %d tokens too long for the prompt; its end is cut", found.source, cut)
         if self._user_name:
             text = f"{text}\n\nThe user's name is {self._user_name}."
+        if self._language:
+            text = f"{text}\n\nAnswer in {self._language}, whatever language the user writes in."
         return ActivePersona(text, found.source, cut)
 
     def _find(self, remembered: Mapping[str, object]) -> ActivePersona:
