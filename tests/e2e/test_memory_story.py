@@ -68,7 +68,7 @@ def test_what_is_told_is_known_elsewhere_after_a_crash_corrected_and_forgotten(
     # Told in a chat over HTTP.
     fact = {"fact": f"The user's boat is called {OLD.text}", "category": "background"}
     rules.rules(*calling("Please remember", "memory_store_fact", fact, "I will."))
-    told = hub.say(f"Please remember that my boat is called {OLD.text}.", chatId="kitchen")
+    told = hub.say(f"Please remember it well: my boat is called {OLD.text}.", chatId="kitchen")
     assert reply(told) == "I will."
 
     # Everything dies and comes back.
@@ -91,7 +91,7 @@ def test_what_is_told_is_known_elsewhere_after_a_crash_corrected_and_forgotten(
     why = annabelle("memory", "why", "1")
     assert "stored by the agent during a conversation" in why
     assert str(told["messageId"]) in why
-    assert f"user: Please remember that my boat is called {OLD.text}." in why
+    assert f"user: Please remember it well: my boat is called {OLD.text}." in why
 
     # Asked once more over HTTP, from another chat.
     assert reply(hub.say("Tell me the name of my ship again?", chatId="garden")) == f"It is the {OLD.text}."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ PACKAGE = Path(annabelle.__file__).parent
 FILES = [*sorted(PACKAGE.glob(f"servers/*/{FILE_NAME}")), PACKAGE / "hub" / "tools" / FILE_NAME]
 SHARED = sorted((PACKAGE / "language" / "en" / "phrases").glob("*.toml"))
 LEAST = 6
+DEV_ROWS = Path(__file__).with_name("dev_rows.txt")
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +78,20 @@ def test_a_phrase_says_what_is_meant_and_not_said() -> None:
     assert (sentence.text, sentence.is_order) == ("list {path:folder} with all inside", True)
     assert sentence.given == {"recursive": "true", "depth": "3"}
     assert sentence.slots() == [("path", "folder")]
+
+
+@pytest.mark.req("FST-02")
+def test_no_phrase_is_a_row_that_figures_are_measured_on(book: PhraseBook) -> None:
+    """Rows of three words and more, known by a hash of their words alone."""
+    rows = set(DEV_ROWS.read_text().split())
+    said = [phrase for file in book.files for known in file.tools.values() for phrase in known.phrases]
+    said += [one.say for file in book.files for known in file.tools.values() for one in known.follow_ups]
+    said += [one.say for file in book.files for one in file.no_tool]
+    assert len(said) > 9_000
+    assert [phrase for phrase in said if _hash_words(Sentence.parse(phrase).text) in rows] == []
+    assert _hash_words("Pride and Prejudice, who wrote?") in rows, "order and case do not matter"
+
+
+def _hash_words(text: str) -> str:
+    words = sorted(set(re.findall(r"[^\W_]+", text.lower().replace("'", "").replace("’", ""))))
+    return hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]

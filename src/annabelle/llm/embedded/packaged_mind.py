@@ -35,9 +35,9 @@ from annabelle.llm.backend import Backend, BackendAnswer, BackendEvent, ModelQue
 from annabelle.llm.embedded.adapter import about_adapter
 from annabelle.llm.types import FROM_MEMORY, TextDelta, result_words
 
-_SYSTEM: Final = "You are Annabelle, a personal assistant. Answer in words, or use one tool.\nTools:\n"
+SYSTEM: Final = "You are Annabelle, a personal assistant. Answer in words, or use one tool.\nTools:\n"
 _LEAST_TOOLS, _MOST_TOOLS, _ENOUGH = 3, 9, 0.97
-_LONGEST_MESSAGE, _LONGEST_ANSWER = 2_000, 400
+_LONGEST_MESSAGE, LONGEST_ANSWER = 2_000, 400
 _MOST_TOKENS = 200
 _CALL: Final = re.compile(r"^(\w+) (\{.*\})$", re.DOTALL)
 _LIKE_A_CALL: Final = re.compile(r"[{<\[]|\w+_\w+")
@@ -182,11 +182,11 @@ def offered_tools(step: Step, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
 
 def _question(ask: ModelQuestion, talk: Exchange, step: Step, tools: Sequence[ToolSpec]) -> ModelQuestion:
     messages: list[ModelMessage] = [
-        ModelRequest(parts=[SystemPromptPart(_SYSTEM + "\n".join(map(format_signature, tools)))])
+        ModelRequest(parts=[SystemPromptPart(SYSTEM + "\n".join(map(format_signature, tools)))])
     ]
     if talk.before is not None:
         user, answer = talk.before
-        messages += [_said(user), ModelResponse(parts=[TextPart(_plain(answer)[:_LONGEST_ANSWER])])]
+        messages += [_said(user), ModelResponse(parts=[TextPart(_plain(answer)[:LONGEST_ANSWER])])]
     messages.append(_said(step.text))
     return replace(ask, messages=messages, tools=[], tool_choice="auto", temperature=0.0, max_tokens=_MOST_TOKENS)
 
@@ -239,7 +239,7 @@ def read_reply(written: str, tools: Sequence[ToolSpec], said: str) -> TextPart |
 def talk_honestly(written: str, said: str) -> TextPart:
     """A few words from memory, marked as such. Names and numbers that nobody said are made up, so nothing is said."""
     sentences = [found[0].strip() for found in _SENTENCE.finditer(written)][:_MOST_SENTENCES]
-    known = {*split_value(said), *split_value(_SYSTEM)}
+    known = {*split_value(said), *split_value(SYSTEM)}
     # A capital at the beginning of a sentence says nothing.
     words = [word for sentence in sentences for word in _NUMBER_OR_WORD.findall(sentence)[1:]]
     words += [word for sentence in sentences for word in _NUMBER_OR_WORD.findall(sentence)[:1] if word[0].isdigit()]
