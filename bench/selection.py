@@ -6,6 +6,9 @@ Reads every *.jsonl and *.jsonl.gz in DIR whose lines have `tools` and `queries`
 description and may have parameters (a JSON schema); queries have the ids of the tools that answer them (`gold`). Each
 line is a home of its own with these tools and no others, so that no core tool is counted. What is measured is the
 selection as it is sent: its best five, and all of it, which is never more than the cap.
+
+Lines with `user` and `tool` are requests for the built-in tools, as in `first_hour`. They are measured with all tools,
+core tools included: the right one first, among five, and sent.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -26,10 +30,11 @@ from annabelle.core.tools import ToolSpec
 from annabelle.embeddings import EmbeddingConfig, make_embedder
 from annabelle.thinker.selection.hybrid_selector import HybridSelector
 from annabelle.thinker.selection.selection import SelectionRequest
-from measure import Report, data_arguments, percentile
+from measure import Report, data_arguments, median, percentile, running_hub, wait_until
 from recall_baselines import Baselines
 
 OURS = "ours"
+LEAST_BUILT_IN = 150
 FIRST, ALL = 5, 25
 GOALS = {"metatool": (0.78, 0.91), "bfcl_live": (0.885, 0.955)}
 """What must be reached within the first five and within all, by the name of the file."""
@@ -131,8 +136,50 @@ async def measure(name: str, row: dict[str, Any], provider: str, shares: Shares,
     }
 
 
+def requests(folder: Path) -> list[dict[str, Any]]:
+    lines = [line for file in sorted(folder.glob("*.jsonl")) for line in file.read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in lines if line.strip()]
+    return [row for row in rows if "user" in row and row.get("tool") and "first" not in row]
+
+
+def built_in_tools() -> ToolList:
+    """As a hub lists them in an empty home."""
+    with tempfile.TemporaryDirectory() as folder, running_hub(Path(folder) / "home", {}) as hub:
+        wait_until(lambda: len(hub.get("/tools/list")["tools"]) >= LEAST_BUILT_IN, 120, "the tool list")  # type: ignore[arg-type]
+        return ToolList.model_validate(hub.get("/tools/list"))
+
+
+async def measure_requests(rows: list[dict[str, Any]], provider: str, report: Report) -> None:
+    tools = built_in_tools()
+    selector = HybridSelector(Settings(), make_embedder(EmbeddingConfig(provider=provider), None), 0.4)  # type: ignore[arg-type]
+    for warm in range(2):
+        await selector.select(SelectionRequest(brief("warm up"), f"what is ready {warm}", tools))
+        await asyncio.sleep(1)
+    places: list[tuple[bool, bool, bool]] = []
+    sent: list[int] = []
+    wall: list[float] = []
+    for row in rows:
+        right = {row["tool"], *row.get("also", [])}
+        began = time.perf_counter()
+        selection = await selector.select(SelectionRequest(brief(row["user"]), row["user"], tools))
+        wall.append((time.perf_counter() - began) * 1000)
+        best = [] if selection.report is None else [name for name, _ in selection.report.top]
+        names = selection.names()
+        places.append((bool(right & set(best[:1])), bool(right & set(best[:FIRST])), bool(right & set(names))))
+        sent.append(len(names))
+    first, five, all_sent = (sum(column) / len(places) for column in zip(*places, strict=True))
+    report.figures |= {"requests": len(rows), "requests | tools": len(tools.tools), "requests | p50 ms": median(wall)}
+    report.within("requests: right tool first", first, 0.93, at_least=True)
+    report.within("requests: among five", five, 0.985, at_least=True)
+    report.within("requests: sent", all_sent, 0.985, at_least=True)
+    report.within("requests: tools sent on average", sum(sent) / len(sent), 9.0)
+
+
 async def run(folder: Path, provider: str) -> Report:
     report, shares = Report("select"), Shares()
+    asked = requests(folder)
+    if asked:
+        await measure_requests(asked, provider, report)
     for name, row in pools(folder):
         await measure(name, row, provider, shares, report)
     best_other: dict[str, float] = {}
@@ -141,7 +188,7 @@ async def run(folder: Path, provider: str) -> Report:
         print(f"{group:28} {method:8} first 5 {first:.3f}  all {everything:.3f}  ({count})")
         if method != OURS:
             best_other[group] = max(best_other.get(group, 0.0), first)
-    if not best_other:
+    if not best_other and not asked:
         raise SystemExit(f"No file in {folder} has lines with tools and queries.")
     for group, best in best_other.items():
         if best:

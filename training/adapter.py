@@ -83,10 +83,29 @@ class AdaptedModel(nn.Module):
 def load_weights(folder: Path) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
     for file in sorted(folder.glob("weights-*.npz")):
-        for name, array in np.load(file).items():
-            kind = torch.float32 if name.endswith("norm.weight") else torch.bfloat16
-            found[name] = torch.from_numpy(array).to(DEVICE).to(kind)
+        for key, raw in np.load(file).items():
+            name, kind, shape = key.split("|")
+            values = torch.from_numpy(read_values(kind, raw).reshape([int(side) for side in shape.split("x")]))
+            found[name] = values.to(DEVICE).to(torch.float32 if kind == "F32" else torch.bfloat16)
     return found
+
+
+def read_values(kind: str, raw: np.ndarray) -> np.ndarray:
+    """The numbers of a tensor of the packaged file: plain, or in blocks of 32 with a scale and a least value."""
+    if kind == "F32":
+        return raw.view(np.float32).copy()
+    if kind == "Q8_0":
+        blocks = raw.reshape(-1, 34)
+        return _half(blocks[:, :2]) * blocks[:, 2:].copy().view(np.int8).astype(np.float32)
+    if kind == "Q4_1":
+        blocks = raw.reshape(-1, 20)
+        nibbles = np.concatenate([blocks[:, 4:] & 15, blocks[:, 4:] >> 4], 1).astype(np.float32)
+        return nibbles * _half(blocks[:, 0:2]) + _half(blocks[:, 2:4])
+    raise SystemExit(f"Tensors of the kind {kind} are not known here.")
+
+
+def _half(columns: np.ndarray) -> np.ndarray:
+    return columns.copy().view(np.float16).astype(np.float32)
 
 
 def load_rows(folder: Path) -> tuple[list[tuple[list[int], list[int]]], int]:

@@ -1,7 +1,7 @@
 """Prepares the training of the packaged mind, and packs what it made (FST-04).
 
 `python -m training.adapter_data prepare FOLDER` writes what `adapter.py` needs on a machine with a GPU: token ids of
-all prompts and answers, and the packaged weights as plain arrays. `python -m training.adapter_data pack FOLDER` makes
+all prompts and answers, and the bytes of the packaged weights. `python -m training.adapter_data pack FOLDER` makes
 `adapter.gguf` of what came back. Both need `gguf` and `tokenizers`, which nothing else in the project does.
 """
 
@@ -11,6 +11,7 @@ import json
 import random
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import gguf
@@ -99,20 +100,28 @@ def read_tokenizer(reader: gguf.GGUFReader) -> Tokenizer:
     return tokenizer
 
 
-def read_weights(reader: gguf.GGUFReader) -> dict[str, NDArray[np.float16]]:
+def read_weights(reader: gguf.GGUFReader) -> dict[str, NDArray[np.uint8]]:
+    """The bytes of every tensor as they are, under its name, kind and shape."""
     return {
-        tensor.name: gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float16)
+        f"{tensor.name}|{tensor.tensor_type.name}|{'x'.join(str(int(side)) for side in reversed(tensor.shape))}": (
+            np.frombuffer(tensor.data.tobytes(), np.uint8)
+        )
         for tensor in reader.tensors
     }
 
 
-def prepare(folder: Path) -> None:
+def prepare(folder: Path, most: int | None = None) -> None:
+    """`most`: only so many rows, to try whether everything works."""
     weights, odds = find_packaged_weights(), packaged_tool_odds()
     if weights is None or odds is None:
         raise SystemExit("The packaged weights or those of the selection are missing: run make test once.")
     folder.mkdir(parents=True, exist_ok=True)
     reader, schemas = gguf.GGUFReader(weights), load_schemas()
-    tokenizer, prompts, rows = read_tokenizer(reader), PromptMaker(schemas, odds), list(make_rows(schemas))
+    tokenizer, prompts, rows = (
+        read_tokenizer(reader),
+        PromptMaker(schemas, odds),
+        list(islice(make_rows(schemas), most)),
+    )
     end = tokenizer.token_to_id(_END)
     asked = tokenizer.encode_batch([prompts.prompt(row) for row in rows], add_special_tokens=False)
     answered = tokenizer.encode_batch([write_answer(row) for row in rows], add_special_tokens=False)
@@ -126,7 +135,7 @@ def prepare(folder: Path) -> None:
     arrays = read_weights(reader)
     for part in range(_PARTS):  # so that each can travel by itself
         some = {name: array for place, (name, array) in enumerate(arrays.items()) if place % _PARTS == part}
-        np.savez_compressed(folder / f"weights-{part}.npz", **some)
+        np.savez(folder / f"weights-{part}.npz", **some)
     print(f"{len(pairs)} rows; copy {folder} and training/adapter.py to the GPU", file=sys.stderr)
 
 
@@ -146,4 +155,4 @@ def pack(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    {"prepare": prepare, "pack": pack}[sys.argv[1]](Path(sys.argv[2]))
+    {"prepare": prepare, "pack": pack}[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:]))

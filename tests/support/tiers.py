@@ -1,4 +1,4 @@
-"""Which tests `make quick` leaves out: those that start a process, a browser or a database server."""
+"""Which tests `make quick` leaves out: those that start a process, a browser or a database server, and slow files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ QUICK_EXAMPLES = 20
 
 
 def is_slow(item: pytest.Item) -> bool:
-    if _folder(item.path) in SLOW_FOLDERS or item.get_closest_marker("timeout"):
+    if _folder(item.path) in SLOW_FOLDERS or _is_slow_file(item.path) or item.get_closest_marker("timeout"):
         return True
     if not isinstance(item, pytest.Function):
         return False
@@ -47,3 +47,14 @@ def try_fewer_examples(item: pytest.Item) -> None:
 @cache
 def _folder(path: Path) -> str:
     return path.relative_to(TESTS).parts[0]
+
+
+@cache
+def _slow_files() -> frozenset[str]:
+    lines = (TESTS / "slow_files.txt").read_text(encoding="utf-8").splitlines()
+    return frozenset(line for line in lines if not line.startswith("#"))
+
+
+@cache
+def _is_slow_file(path: Path) -> bool:
+    return path.relative_to(TESTS).as_posix() in _slow_files()

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from annabelle.core.errors import Conflict, TooLarge
+from annabelle.core.result_text import for_model
 from annabelle.servers.filer.folder_walk import FolderEntry, FolderWalk
 from annabelle.servers.filer.operations import FileOperations
 from annabelle.servers.kit import Result, StopSign, current_call, tool
@@ -108,8 +109,9 @@ class FolderListing(Result):
     notice: str | None = None
 
     def to_text(self) -> str:
-        lines = [entry.to_text() for entry in self.entries] or ["(empty)"]
-        return "\n".join([f"{self.path}:", *lines, *([f"[{self.notice}]"] if self.notice else [])])
+        lines = [entry.to_text() for entry in self.entries] or [for_model("(empty)", "There are no files here yet.")]
+        head = for_model(f"{self.path}:", "" if self.path == "." or not self.entries else f"{self.path}:")
+        return "\n".join([*filter(None, [head]), *lines, *([f"[{self.notice}]"] if self.notice else [])])
 
 
 class FileReadTools:
