@@ -33,7 +33,7 @@ OFFERED = (3, 3, 4, 5, 5, 6, 7, 9)
 """How many tools a prompt offers: mostly as few as the selection does."""
 _END = "<|im_end|>"
 _CONTROL_TOKEN = 3
-_PARTS = 2
+_PARTS = 4
 
 
 class PromptMaker:
@@ -55,11 +55,11 @@ class PromptMaker:
         return "".join([*parts, _said("user", row.user), "<|im_start|>assistant\n"])
 
     def _offer(self, row: Row) -> str:
-        odds = self._odds.odds(row.user, "" if row.before is None else row.before.tool)
+        odds = self._odds(row.user, "" if row.before is None else row.before.tool)
         ranked = [name for name in sorted(odds, key=odds.__getitem__, reverse=True) if name != NO_TOOL]
         names = ranked[: self._draw.choice(OFFERED)]
         if row.tool is not None and row.tool not in names:
-            names[-1:] = [row.tool]
+            names[-1:] = [row.tool]  # also where the odds say nothing, as for unknown words
         self._draw.shuffle(names)
         return "\n".join(self._signatures[name] for name in names)
 

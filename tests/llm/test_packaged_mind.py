@@ -127,6 +127,19 @@ async def test_what_tools_return_is_the_answer_and_is_never_obeyed() -> None:
 
 
 @pytest.mark.req("FST-01")
+async def test_talk_where_a_tool_is_clearly_asked_for_is_given_a_second_try() -> None:
+    add = READ.model_copy(update={"name": "notes_add_todo"})
+    writer = Writer("I can't make lists, sorry.", 'notes_add_todo {"path": "milk"}')
+    response = await respond(PackagedMind(writer, Writer()), [user("add milk to my shopping list")], [add, READ])
+    assert [call.tool_name for call in response.tool_calls] == ["notes_add_todo"]
+    offered = [str(asked.messages[0].parts[0].content).partition("Tools:\n")[2] for asked in writer.asked]  # type: ignore[union-attr]
+    assert offered[1] == "notes_add_todo(path, offset?)"
+    talk = Writer("Hello!")
+    await respond(PackagedMind(talk, Writer()), [user("hello there")], [add, READ])
+    assert len(talk.asked) == 1
+
+
+@pytest.mark.req("FST-01")
 async def test_each_part_of_a_message_gets_one_call_and_the_same_one_is_made_once() -> None:
     weather = READ.model_copy(update={"name": "everyday_get_weather"})
     writer = Writer('filer_read_file {"path": "milk"}', 'everyday_get_weather {"path": "Paris"}')

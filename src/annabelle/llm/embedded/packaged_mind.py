@@ -37,6 +37,8 @@ from annabelle.llm.types import FROM_MEMORY, TextDelta, result_words
 
 SYSTEM: Final = "You are Annabelle, a personal assistant. Answer in words, or use one tool.\nTools:\n"
 _LEAST_TOOLS, _MOST_TOOLS, _ENOUGH = 3, 9, 0.97
+_CLEAR = 0.95
+"""From these odds on one tool is clearly asked for."""
 _LONGEST_MESSAGE, LONGEST_ANSWER = 2_000, 400
 _MOST_TOKENS = 200
 _CALL: Final = re.compile(r"^(\w+) (\{.*\})$", re.DOTALL)
@@ -144,21 +146,30 @@ class PackagedMind:
             reply = TextPart(ENGLISH_ONLY)
             if step.odds:
                 tools = offered_tools(step, ask.tools)
-                written = ""
-                async with aclosing(self._trained.stream(_question(ask, talk, step, tools))) as events:
-                    async for event in events:
-                        if isinstance(event, BackendAnswer):
-                            usage.incr(event.response.usage)
-                            written = "".join(p.content for p in event.response.parts if isinstance(p, TextPart))
-                        elif not isinstance(event, TextDelta):
-                            yield event
-                reply = read_reply(written, tools, talk.said)
+                reply = read_reply(await self._write(_question(ask, talk, step, tools), usage), tools, talk.said)
+                clear = [tool for tool in tools if step.odds[tool.name] >= _CLEAR]
+                if clear and _is_talk(reply):
+                    # It talked where a tool is clearly asked for: with that one alone it seldom does.
+                    reply = read_reply(await self._write(_question(ask, talk, step, clear), usage), clear, talk.said)
             if any(_same_part(reply, part) for part in parts):
                 continue
             parts.append(reply)
             if isinstance(reply, TextPart):
                 yield TextDelta(reply.content)
         yield _answer(ask, parts, usage)
+
+    async def _write(self, question: ModelQuestion, usage: RequestUsage) -> str:
+        written = ""
+        async with aclosing(self._trained.stream(question)) as events:
+            async for event in events:
+                if isinstance(event, BackendAnswer):
+                    usage.incr(event.response.usage)
+                    written = "".join(part.content for part in event.response.parts if isinstance(part, TextPart))
+        return written
+
+
+def _is_talk(reply: TextPart | ToolCallPart) -> bool:
+    return isinstance(reply, TextPart) and (reply.content == NOT_KNOWN or reply.provider_details is not None)
 
 
 class _SchemaValidator(Protocol):
