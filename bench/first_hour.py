@@ -40,9 +40,8 @@ from annabelle.core.tools import ToolSpec
 from annabelle.llm.backend import BackendAnswer, ModelQuestion
 from annabelle.llm.embedded.engine import make_backend
 from annabelle.llm.gguf_models import PACKAGED, find_weights
-from measure import Hub, Report, cpu_seconds, percentile, running_hub, wait_until
+from measure import Hub, Report, cpu_seconds, percentile, running_hub, wait_for_built_in_tools
 
-LEAST_TOOLS = 150
 SHOWN = re.compile(r"<\||</?\w+_\w+>|\{\s*\"|\b[a-z]+_[a-z]+_[a-z]+\b")
 """Tags, JSON and names of tools, none of which a person should read."""
 Row = dict[str, Any]
@@ -172,7 +171,7 @@ def main() -> None:
     rows = [json.loads(line) for line in arguments.data.read_text(encoding="utf-8").splitlines() if line.strip()]
     nobody = {"OLLAMA_BASE_URL": "http://127.0.0.1:9", "LMSTUDIO_BASE_URL": "http://127.0.0.1:9/v1"}
     with tempfile.TemporaryDirectory() as folder, running_hub(Path(folder) / "home", nobody) as hub:
-        wait_until(lambda: len(hub.get("/tools/list")["tools"]) >= LEAST_TOOLS, 120, "the tool list")  # type: ignore[arg-type]
+        wait_for_built_in_tools(hub)
         asyncio.run(measure(hub, rows[: arguments.rows])).print()
 
 

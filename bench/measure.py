@@ -19,6 +19,7 @@ from pathlib import Path
 import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
+LEAST_BUILT_IN = 150
 FLOOR_STEPS = 30_000
 FLOOR_MS = 2.6
 """What the fixed piece of Python took on the machine on which the limits in milliseconds were set."""
@@ -153,6 +154,12 @@ def wait_until(condition: object, timeout: float, what: str, every: float = 0.01
                 return
         time.sleep(every)
     raise SystemExit(f"{what} did not happen within {timeout} s")
+
+
+def wait_for_built_in_tools(hub: Hub) -> dict[str, object]:
+    """The list of tools, once the built-in servers are up."""
+    wait_until(lambda: len(hub.get("/tools/list")["tools"]) >= LEAST_BUILT_IN, 120, "the tool list")  # type: ignore[arg-type]
+    return hub.get("/tools/list")
 
 
 def data_arguments(about: str | None, holds: str) -> argparse.Namespace:

@@ -30,11 +30,10 @@ from annabelle.core.tools import ToolSpec
 from annabelle.embeddings import EmbeddingConfig, make_embedder
 from annabelle.thinker.selection.hybrid_selector import HybridSelector
 from annabelle.thinker.selection.selection import SelectionRequest
-from measure import Report, data_arguments, median, percentile, running_hub, wait_until
+from measure import Report, data_arguments, median, percentile, running_hub, wait_for_built_in_tools
 from recall_baselines import Baselines
 
 OURS = "ours"
-LEAST_BUILT_IN = 150
 FIRST, ALL = 5, 25
 GOALS = {"metatool": (0.78, 0.91), "bfcl_live": (0.885, 0.955)}
 """What must be reached within the first five and within all, by the name of the file."""
@@ -92,20 +91,24 @@ class Shares:
             yield group, method, first, everything, len(rows)
 
 
+async def ready_selector(tools: ToolList, provider: str) -> HybridSelector:
+    """Its first rounds make the index and the vectors of the tools, which a turn finds ready."""
+    selector = HybridSelector(Settings(), make_embedder(EmbeddingConfig(provider=provider), None), 0.4)  # type: ignore[arg-type]
+    for warm in range(2):
+        await selector.select(SelectionRequest(brief("warm up"), f"what is ready {warm}", tools))
+        await asyncio.sleep(1)
+    return selector
+
+
 async def measure(name: str, row: dict[str, Any], provider: str, shares: Shares, report: Report) -> None:
     tools = tool_list(row)
     texts = [f"{tool.original_name}: {tool.description}" for tool in tools.tools]
     baselines = Baselines(texts, [tool.name for tool in tools.tools])
-    embedder = make_embedder(EmbeddingConfig(provider=provider), None)  # type: ignore[arg-type]
-    selector = HybridSelector(Settings(), embedder, 0.4)
+    selector = await ready_selector(tools, provider)
     known = {tool.name for tool in tools.tools}
     wall: list[float] = []
     cpu: list[float] = []
     sent: list[int] = []
-    for warm in range(2):
-        # The first rounds make the index and the vectors of the tools, which a turn finds ready.
-        await selector.select(SelectionRequest(brief("warm up"), f"what is ready {warm}", tools))
-        await asyncio.sleep(1)
     for query in row["queries"]:
         gold = known.intersection(query["gold"])
         if not gold:
@@ -145,16 +148,12 @@ def requests(folder: Path) -> list[dict[str, Any]]:
 def built_in_tools() -> ToolList:
     """As a hub lists them in an empty home."""
     with tempfile.TemporaryDirectory() as folder, running_hub(Path(folder) / "home", {}) as hub:
-        wait_until(lambda: len(hub.get("/tools/list")["tools"]) >= LEAST_BUILT_IN, 120, "the tool list")  # type: ignore[arg-type]
-        return ToolList.model_validate(hub.get("/tools/list"))
+        return ToolList.model_validate(wait_for_built_in_tools(hub))
 
 
 async def measure_requests(rows: list[dict[str, Any]], provider: str, report: Report) -> None:
     tools = built_in_tools()
-    selector = HybridSelector(Settings(), make_embedder(EmbeddingConfig(provider=provider), None), 0.4)  # type: ignore[arg-type]
-    for warm in range(2):
-        await selector.select(SelectionRequest(brief("warm up"), f"what is ready {warm}", tools))
-        await asyncio.sleep(1)
+    selector = await ready_selector(tools, provider)
     places: list[tuple[bool, bool, bool]] = []
     sent: list[int] = []
     wall: list[float] = []

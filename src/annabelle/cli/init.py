@@ -17,14 +17,14 @@ import typer
 from annabelle.cli.connect.accounts import read_state
 from annabelle.cli.hub_process import running_hub
 from annabelle.cli.model_line import describe_model
-from annabelle.cli.models import download, make_progress, settings_for
+from annabelle.cli.models import download, find_listed, make_progress, settings_for
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import clean, print_json, print_line, print_paragraph
 from annabelle.cli.settings_file import SettingsFile, check_value, find_setting
 from annabelle.cli.spinner import Spinner
 from annabelle.cli.terminal_input import ask_line, check_line, read_answer
 from annabelle.core.connections import KINDS
-from annabelle.core.errors import AnnabelleError, CallerMistake, ConfigMistake, NotFound
+from annabelle.core.errors import AnnabelleError, CallerMistake, ConfigMistake
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings, load_settings
 from annabelle.llm.gguf_models import PACKAGED, GgufModel, GgufRegistry
@@ -152,7 +152,7 @@ class Setup:
         registry = GgufRegistry(self.home)
         wanted = PACKAGED if named == "packaged" else named
         if named not in ("packaged", "auto") and provider is None and not _is_there(registry, named):
-            download(registry, _find_model(registry, named), quiet=self.quiet)
+            download(registry, find_listed(registry, named), quiet=self.quiet)
         for setting, value in settings_for(wanted, registry).items():
             self.save(setting, value)
 
@@ -177,7 +177,7 @@ class Setup:
         if not self.quiet:
             good = f"The key works; {provider.label} answers."
             print_paragraph(
-                good if state == "good" else f"{provider.label} can not be reached; the key is kept untested."
+                good if state == "good" else f"{provider.label} cannot be reached; the key is kept untested."
             )
 
     def _fetchable(self, *, with_ollama: bool) -> list[_Option]:
@@ -308,15 +308,6 @@ def _describe_gguf(model: GgufModel) -> str:
 
 def _is_there(registry: GgufRegistry, name: str) -> bool:
     return name == PACKAGED or any(model.name == name for model in registry.downloaded())
-
-
-def _find_model(registry: GgufRegistry, name: str) -> GgufModel:
-    try:
-        return registry.find(name)
-    except NotFound as error:
-        raise NotFound(
-            f"{name} is neither a provider nor a model of the list.", hint="annabelle models shows what there is."
-        ) from error
 
 
 def _known_zone(settings: Settings) -> str:

@@ -126,15 +126,20 @@ def settings_for(name: str, registry: GgufRegistry) -> dict[str, str]:
         return {"THINKER_LLM_PROVIDER": provider} | ({known.model_variable: model} if model else {})
     if name == PACKAGED:
         return {"THINKER_LLM_PROVIDER": "embedded", "EMBEDDED_MODEL": ""}
+    found = find_listed(registry, name)
+    if not registry.file_of(found).exists():
+        raise CallerMistake(f"{name} is not fetched yet.", hint=f"Fetch it first: annabelle models pull {name}")
+    return {"THINKER_LLM_PROVIDER": "embedded", "EMBEDDED_MODEL": name}
+
+
+def find_listed(registry: GgufRegistry, name: str) -> GgufModel:
+    """The model of that name, which is no provider's."""
     try:
-        found = registry.find(name)
+        return registry.find(name)
     except NotFound as error:
         raise NotFound(
             f"{name} is neither a provider nor a model of the list.", hint="annabelle models shows what there is."
         ) from error
-    if not registry.file_of(found).exists():
-        raise CallerMistake(f"{name} is not fetched yet.", hint=f"Fetch it first: annabelle models pull {name}")
-    return {"THINKER_LLM_PROVIDER": "embedded", "EMBEDDED_MODEL": name}
 
 
 def _embedded_rows(registry: GgufRegistry) -> list[tuple[str, str, str, str]]:

@@ -50,7 +50,7 @@ def call(
         print_json(result)
     raise_if_failed(result)
     if not json:
-        print_line(result.text if result.display is None else result.display)
+        print_line(result.for_person)
 
 
 def first_sentence(description: str) -> str:

@@ -34,9 +34,16 @@ def render_for_person(render: Callable[[], str]) -> str:
         _for_person.reset(reset)
 
 
+def render_both(render: Callable[[], str]) -> tuple[str, str | None]:
+    """The text for a model, and the one for a person where it is another one."""
+    text, display = render(), render_for_person(render)
+    return text, None if display == text else display
+
+
 def make_result(render: Callable[[], str], structured: JsonObject | None = None) -> ToolResult:
     """The result of a tool of the hub, in words for both."""
-    return ToolResult(text=render(), display=render_for_person(render), structured=structured)
+    text, display = render_both(render)
+    return ToolResult(text=text, display=display, structured=structured)
 
 
 def describe(data: JsonObject) -> str:
@@ -75,7 +82,7 @@ def _describe_row(row: object) -> str:
         return _format_scalar(row)
     shown = [(name, value) for name, value in cast("JsonObject", row).items() if _is_shown(name, value)]
     first, *rest = [(name, _format_inner(value)) for name, value in shown] or [("", "(nothing)")]
-    facts = [said if said == "yes" and not name else f"{name.replace('_', ' ')} {said}" for name, said in rest]
+    facts = [f"{name.replace('_', ' ')} {said}" for name, said in rest]
     return first[1] + (f" ({', '.join(facts)})" if facts else "")
 
 

@@ -92,6 +92,10 @@ class ToolResult(FrozenModel):
     approval_id: str | None = Field(default=None, description="The call was not made: it waits for the person's yes")
     replayed: bool = False
 
+    @property
+    def for_person(self) -> str:
+        return self.text if self.display is None else self.display
+
     @classmethod
     def failure(cls, body: ErrorBody) -> ToolResult:
         text = body.message if body.hint is None else f"{body.message} {body.hint}"

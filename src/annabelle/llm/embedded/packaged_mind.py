@@ -52,7 +52,7 @@ ENGLISH_ONLY: Final = (
 )
 _NOT_UNDERSTOOD: Final = "I did not understand what to do. Please say it in other words, one thing at a time."
 NOT_KNOWN: Final = (
-    "I can not tell you that: the model that comes with Annabelle is small and knows little. Ask me to search the web "
+    "I cannot tell you that: the model that comes with Annabelle is small and knows little. Ask me to search the web "
     "for it, or run `annabelle init` to connect a larger model or a service with a key."
 )
 _SENTENCE: Final = re.compile(r".+?(?:[.!?](?=\s|$)|$)", re.DOTALL)

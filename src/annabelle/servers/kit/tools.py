@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from annabelle.core.errors import AnnabelleError, InvalidArguments, TooLarge
-from annabelle.core.result_text import describe, for_model, render_for_person
+from annabelle.core.result_text import describe, for_model, render_both
 from annabelle.core.tools import Audience, JsonObject, ToolAnnotations
 
 _REFERENCE = "#/$defs/"
@@ -198,7 +198,7 @@ class Result(BaseModel):
 def success(result: BaseModel, max_bytes: int) -> CallToolResult:
     """The result as it goes over the wire; one that is too large is refused, because half a structure is none."""
     render = result.to_text if isinstance(result, Result) else partial(result.model_dump_json, exclude_none=True)
-    text, display = render(), render_for_person(render)
+    text, display = render_both(render)
     size = max(len(result.model_dump_json().encode()), len(text.encode("utf-8", errors="replace")))
     if size > max_bytes:
         raise TooLarge(
@@ -206,7 +206,7 @@ def success(result: BaseModel, max_bytes: int) -> CallToolResult:
             hint="Ask for less: a narrower path, a filter or a smaller limit.",
         )
     content: list[ContentBlock] = [TextContent(text=text)]
-    if display != text:
+    if display is not None:
         content = [TextContent(text=text, annotations=FOR_MODEL), TextContent(text=display, annotations=FOR_PERSON)]
     return CallToolResult(content=content, structured_content=result.model_dump(mode="json"))
 

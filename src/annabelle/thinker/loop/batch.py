@@ -80,7 +80,7 @@ def _format_for_person(result: ToolResult) -> str:
     if result.error is not None:
         hint = result.error.hint or ""
         return result.error.message if "_" in hint else f"{result.error.message} {hint}".rstrip()
-    return _cut_result(result.text if result.display is None else result.display)
+    return _cut_result(result.for_person)
 
 
 def _cut_result(text: str) -> str:
