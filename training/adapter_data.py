@@ -33,7 +33,7 @@ OFFERED = (3, 3, 4, 5, 5, 6, 7, 9)
 """How many tools a prompt offers: mostly as few as the selection does."""
 _END = "<|im_end|>"
 _CONTROL_TOKEN = 3
-_PARTS = 4
+_LARGEST_PART = 32_000_000
 
 
 class PromptMaker:
@@ -110,6 +110,16 @@ def read_weights(reader: gguf.GGUFReader) -> dict[str, NDArray[np.uint8]]:
     }
 
 
+def split(weights: dict[str, NDArray[np.uint8]]) -> list[dict[str, NDArray[np.uint8]]]:
+    """In parts that can travel one by one."""
+    parts: list[dict[str, NDArray[np.uint8]]] = [{}]
+    for name, tensor in weights.items():
+        if parts[-1] and sum(other.nbytes for other in parts[-1].values()) + tensor.nbytes > _LARGEST_PART:
+            parts.append({})
+        parts[-1][name] = tensor
+    return parts
+
+
 def prepare(folder: Path, most: int | None = None) -> None:
     """`most`: only so many rows, to try whether everything works."""
     weights, odds = find_packaged_weights(), packaged_tool_odds()
@@ -132,10 +142,10 @@ def prepare(folder: Path, most: int | None = None) -> None:
         lengths=np.array([(len(prompt), len(answer)) for prompt, answer in pairs], np.uint16),
         end=end,
     )
-    arrays = read_weights(reader)
-    for part in range(_PARTS):  # so that each can travel by itself
-        some = {name: array for place, (name, array) in enumerate(arrays.items()) if place % _PARTS == part}
-        np.savez(folder / f"weights-{part}.npz", **some)
+    for old in folder.glob("weights-*.npz"):
+        old.unlink()
+    for number, part in enumerate(split(read_weights(reader))):
+        np.savez(folder / f"weights-{number}.npz", **part)
     print(f"{len(pairs)} rows; copy {folder} and training/adapter.py to the GPU", file=sys.stderr)
 
 

@@ -33,6 +33,8 @@ from support.timing import seconds
 
 # A turn whose two calls are slowed by deaths takes a few seconds; one that needs this long hangs.
 TURN_SECONDS = 120
+# The hub gives up a message whose thinker dies twenty times without progress, so the kills pause after this many.
+DEATHS_IN_A_ROW = 5
 
 
 class Run:
@@ -44,6 +46,7 @@ class Run:
         self._conversations = 1 + max(turn.conversation for turn in planned)
         self._sent = 0
         self._messages: dict[int, str] = {}
+        self._open: list[str] = []
         self.threads: dict[int, str] = {}
         self.dealt: Counter[str] = Counter()
         self.missed: Counter[str] = Counter()
@@ -58,6 +61,7 @@ class Run:
             }  # fmt: skip
             answer = self._system.insist("POST", "/message", body)
             self._messages[turn.number] = answer["messageId"]
+            self._open.append(answer["messageId"])
             self.threads[turn.conversation] = answer["threadId"]
         self._sent += max(0, count)
 
@@ -69,6 +73,8 @@ class Run:
             self._deal(kill, max(1, due - self._sent) if due > self._sent else 0)
             self._system.expect_running()
             print(f"{index + 1}/{len(dealt)} {kill}: {self._sent} turns sent", file=sys.stderr, flush=True)
+            if (index + 1) % DEATHS_IN_A_ROW == 0:
+                self.wait_answered()
         self._send(max(0, until - self._sent))
 
     def _deal(self, kill: Kill, to_send: int) -> None:
@@ -101,7 +107,7 @@ class Run:
                 return True
             if nudge and time.monotonic() > next_nudge:
                 self._system.expect_running()
-                for message in self._messages.values():
+                for message in self._open:
                     expect_no_defect(self._system.insist("GET", f"/messages/{message}"))
                 self._send(1)
                 next_nudge = time.monotonic() + seconds(4)
@@ -110,19 +116,18 @@ class Run:
 
     def wait_answered(self) -> None:
         """Until every sent message has its answer. Raises as soon as one gets none while nothing is killed."""
-        open_ids = list(self._messages.values())
         deadline = time.monotonic() + seconds(TURN_SECONDS)
-        while open_ids:
-            answer = self._system.insist("GET", f"/messages/{open_ids[0]}?wait=5")
+        while self._open:
+            answer = self._system.insist("GET", f"/messages/{self._open[0]}?wait=5")
             if answer["state"] in ("done", "failed"):
                 expect_no_defect(answer)
-                open_ids.pop(0)
+                self._open.pop(0)
                 deadline = time.monotonic() + seconds(TURN_SECONDS)
                 continue
             self._system.expect_running()
             if time.monotonic() > deadline:
                 raise AssertionError(
-                    f"the turn {open_ids[0]} is {answer['state']} and does not end; {len(open_ids)} wait"
+                    f"the turn {self._open[0]} is {answer['state']} and does not end; {len(self._open)} wait"
                 )
 
     def messages(self) -> dict[int, list[dict]]:

@@ -60,6 +60,7 @@ class FakeRunner:
         self._tell, self._ends_after = tell, ends_after
         self.refusal: Exception | None = None
         self.knows_the_turn = True
+        self.given_up: list[str] = []
 
     async def ensure(self) -> ThinkerClient:
         self.lives += 1
@@ -68,6 +69,9 @@ class FakeRunner:
         return cast("ThinkerClient", self)
 
     async def unanswered(self, _client: object) -> None: ...
+
+    async def give_up(self, message_id: str) -> None:
+        self.given_up.append(message_id)
 
     async def begin(self, _brief: TurnBrief) -> TurnAccepted:
         return TurnAccepted(message_id="msg_1", state="running")
@@ -110,6 +114,7 @@ async def test_a_turn_that_kills_its_thinker_again_and_again_ends_in_an_error() 
     assert result.error is not None
     assert "again and again" in result.error.message
     assert runner.lives < 30
+    assert runner.given_up == ["msg_1"], "the next process would resume it"
 
 
 @pytest.mark.parametrize(

@@ -250,11 +250,15 @@ class AgentManager:
         async def cancel_owed(client: ThinkerClient) -> None:
             await cancel_owed_turns(self.halts, agent_id, client)
 
+        async def owe_cancel(message_id: str) -> None:
+            self.halts.add_owed_cancel(agent_id, message_id)
+            await asyncio.to_thread(self.halts.save)
+
         return AgentRunner(
             plan,
             self._launcher,
             AgentRestartBackoff(self._settings.agent_restart_base_seconds),
-            RunnerHooks(may_start=check_stopped, on_started=cancel_owed, on_flapping=report_flapping),
+            RunnerHooks(check_stopped, on_started=cancel_owed, on_given_up=owe_cancel, on_flapping=report_flapping),
         )
 
     async def _reload(self) -> None:

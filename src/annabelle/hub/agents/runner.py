@@ -75,15 +75,21 @@ RunnerState = Literal["stopped", "starting", "running", "stopping"]
 async def _ignore_client(_client: ThinkerClient) -> None: ...
 
 
+async def _ignore_turn(_message_id: str) -> None: ...
+
+
 def _ignore() -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerHooks:
-    """`may_start` raises if no process may start; `on_started` gets the client of every ready process."""
+    """`may_start` raises if no process may start; `on_started` gets the client of every ready process; `on_given_up`
+    gets a turn that no later process may resume.
+    """
 
     may_start: Callable[[], None] = _ignore
     on_started: Callable[[ThinkerClient], Coroutine[None, None, None]] = _ignore_client
+    on_given_up: Callable[[str], Coroutine[None, None, None]] = _ignore_turn
     on_flapping: Callable[[], None] = _ignore
 
 
@@ -196,6 +202,10 @@ class AgentRunner:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_DYING_SECONDS):
                     await life.process.exited()
+
+    async def give_up(self, message_id: str) -> None:
+        """End a turn whose process died too often. The next process would resume it otherwise."""
+        await self._hooks.on_given_up(message_id)
 
     def running_client(self) -> ThinkerClient | None:
         return self._live.client if self._live is not None and self.state == "running" else None

@@ -93,6 +93,7 @@ class TurnFollower:
                 if client is not None:
                     await self._runner.unanswered(client)
             if progress.deaths > _DEATHS:
+                await self._runner.give_up(self._brief.message_id)
                 return failed_turn(
                     self._brief.message_id,
                     Unavailable(
