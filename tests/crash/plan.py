@@ -32,6 +32,8 @@ class Turn:
             {"name": "witness_touch", "arguments": {"key": self.key}},
             {"name": "witness_mark", "arguments": {"key": self.key}},
         ]
+        if self.number % 2:  # a named place is reached by the first call, so each of them is the first at times
+            calls.reverse()
         return json.dumps({"calls": calls, "say": self.say})
 
 
