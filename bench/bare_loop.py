@@ -5,8 +5,14 @@ from __future__ import annotations
 from contextlib import aclosing
 
 import httpx
-from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
-from pydantic_ai.messages import ModelRequest as Said
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest as Said,
+    ModelResponse,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 
 from annabelle.core.contract import AgentProfile, ModelCall, Reservation, Reserve, ToolList
 from annabelle.core.home import Home

@@ -10,9 +10,7 @@ from typing import Literal, get_args, get_origin
 
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
-from server_docs import names as server_names
-from server_docs import pages as server_pages
-from server_docs import read_manifest as server_manifest
+from server_docs import names as server_names, pages as server_pages, read_manifest as server_manifest
 from typer import Context
 from typer.core import TyperCommand, TyperGroup
 

@@ -8,6 +8,7 @@ import gzip
 import json
 import random
 import re
+import sys
 import sysconfig
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -88,6 +89,16 @@ def from_data(folder: Path) -> list[Sample]:
             samples += [Sample(json.dumps(tool), 0, "tool-descriptions", "output") for tool in tools]
     samples += [Sample(text, 0, "user-requests", "message") for text in user_requests(folder)]
     return samples
+
+
+def from_phrases(seed: int) -> list[Sample]:
+    """What people ask the built-in tools for, and what they say that asks for nothing, as the selection learns it."""
+    sys.path.append(str(Path(__file__).parent.parent))
+    from training.data import load_book, load_schemas  # noqa: PLC0415  it stands beside the scripts
+    from training.sentences import SentenceMaker  # noqa: PLC0415
+
+    made = SentenceMaker(load_book(), load_schemas(), seed).rows(per_phrase=1, per_follow_up=1, per_talk=1)
+    return [Sample(row.user, 0, f"ask-{(row.tool or 'nothing').partition('_')[0]}", "message") for row in made]
 
 
 def from_machine(seed: int, per_kind: int = _PER_KIND) -> list[Sample]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from annabelle.core import connections, contract, tools, trust
-from annabelle.hub.agents import config as agents
-from annabelle.hub.agents import halts
+from annabelle.hub.agents import config as agents, halts
 from annabelle.hub.forgetting import forget_journal
 from annabelle.hub.memory import fact_extraction
 from annabelle.hub.security import users_file

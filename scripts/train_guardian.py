@@ -1,9 +1,10 @@
 """Trains the guardian's classifier and writes its weights into the package.
 
-    .venv/bin/python scripts/train_guardian.py [--data ../shared/data] [--out FILE] [--made 9000]
+    .venv/bin/python scripts/train_guardian.py [--data ../shared/data] [--out FILE] [--made 9000] [--only message]
 
 The data folder holds injection-dev.jsonl.gz and, if they are there, other sets of ordinary text. Further ordinary text
-is read from this machine, further attacks are made up here; none of it is kept. Same machine and data, same weights.
+is read from this machine and made from the phrases of the tools, further attacks are made up here; none of it is kept.
+Same machine and data, same weights.
 """
 
 from __future__ import annotations
@@ -16,13 +17,20 @@ from pathlib import Path
 
 import numpy as np
 from guardian_attacks import Attacks, Channel, Sample
-from guardian_benign import from_data, from_machine, injection_rows, user_requests
+from guardian_benign import from_data, from_machine, from_phrases, injection_rows, user_requests
 from guardian_fit import CUE, Example, Fit, Rules, Table, learn, read_example, text_score
 from guardian_kinds import make_kinds
 from numpy.typing import NDArray
 
 import annabelle.servers.guardian as package
-from annabelle.servers.guardian.classifier import WEIGHTS_FILE, ClassifierHead, ClassifierModel, doublings, save_model
+from annabelle.servers.guardian.classifier import (
+    WEIGHTS_FILE,
+    ClassifierHead,
+    ClassifierModel,
+    doublings,
+    load_model,
+    save_model,
+)
 
 SEED = 7
 MADE = 9_000
@@ -53,7 +61,7 @@ def samples(sources: Sources) -> list[Sample]:
     attacks = Attacks(SEED, carriers, user_requests(sources.data))
     harmless = attacks.harmless(sources.made // 5) + attacks.letters(sources.made // 25)
     harmless += attacks.rightful(sources.made // 10)
-    return given + _some(other) + machine + attacks.made(sources.made) + harmless
+    return given + _some(other) + machine + attacks.made(sources.made) + harmless + _some(from_phrases(SEED))
 
 
 def for_channel(examples: list[Example], channel: Channel) -> list[Example]:
@@ -122,12 +130,18 @@ def _some(found: list[Sample]) -> list[Sample]:
     return [one for group in kinds.values() for one in group[:: max(1, len(group) // MOST_OF_A_KIND)]]
 
 
-def train(sources: Sources, rules: Rules, kinds: NDArray[np.uint16], say: bool = True) -> ClassifierModel:
-    """The whole model. `kinds` tells which words are of a kind."""
+def train(
+    sources: Sources, rules: Rules, kinds: NDArray[np.uint16], say: bool = True, only: Channel | None = None
+) -> ClassifierModel:
+    """The whole model; with `only`, the head of the other channel stays as it is. `kinds` tells which words are of a
+    kind."""
     chance = np.random.default_rng(SEED)
     examples = [read_example(one, kinds, chance) for one in samples(sources)]
     heads: dict[Channel, ClassifierHead] = {}
     channels: tuple[Channel, ...] = ("output", "message")
+    if only is not None:
+        shipped, channels = load_model(), (only,)
+        heads = {"output": shipped.output, "message": shipped.message}
     for channel in channels:
         chosen = for_channel(examples, channel)
         heads[channel] = calibrated(learn(chosen, rules), unseen_scores(chosen, rules), channel)
@@ -147,10 +161,14 @@ def main() -> None:
         "--out", type=Path, default=Path(str(package.__file__)).parent / WEIGHTS_FILE, help="file to write"
     )
     reader.add_argument("--made", type=int, default=MADE, help="attacks to make up")
+    reader.add_argument(
+        "--only", choices=("output", "message"), help="train this channel, and leave the other as it is"
+    )
     given = reader.parse_args()
     if not (given.data / "injection-dev.jsonl.gz").exists():
         sys.exit(f"{given.data} holds no injection-dev.jsonl.gz.")
-    save_model(str(given.out), train(Sources(given.data, given.made), Rules(), make_kinds(SEED)))
+    model = train(Sources(given.data, given.made), Rules(), make_kinds(SEED), only=given.only)
+    save_model(str(given.out), model)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from annabelle.llm.embedded.packaged_mind import LONGEST_ANSWER, SYSTEM, format_
 from annabelle.llm.gguf_models import find_packaged_weights
 
 RANK, SCALE = 16, 2.0
-OFFERED = (3, 3, 4, 5, 5, 6, 7, 9)
+OFFERED = (1, 1, 1, 2, 3, 3, 4, 5, 7, 9)
 """How many tools a prompt offers: mostly as few as the selection does."""
 _END = "<|im_end|>"
 _CONTROL_TOKEN = 3

@@ -156,7 +156,7 @@ class SentenceMaker:
             text += self._draw.choice([".", "?", "!", "??", "..."])
         if draw() < 0.15:
             text = text.replace("'", "")
-        if draw() < 0.12:
+        if draw() < 0.18:
             words = text.split(" ")
             places = [n for n, word in enumerate(words) if word.isalpha() and len(word) > 3]
             if places:
@@ -172,6 +172,7 @@ class SentenceMaker:
                 word[:at] + word[at + 1 :],
                 word[:at] + word[at] + word[at:],
                 word[:at] + word[at + 1] + word[at] + word[at + 2 :],
+                re.sub(r"[aeiou]", lambda _: self._draw.choice("aeiou"), word, count=1),
             ]
         )
 

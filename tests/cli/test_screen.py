@@ -10,8 +10,7 @@ import pty
 import struct
 import termios
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from annabelle.cli.output import ChatScreen, clean
 from annabelle.cli.turn_view import (

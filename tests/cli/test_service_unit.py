@@ -8,8 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from annabelle.cli.service_manager import Launchd, ServicePlan, Systemd
 from annabelle.core.errors import CallerMistake

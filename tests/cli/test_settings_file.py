@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from annabelle.cli.settings_file import SettingsFile, check_value, find_setting
 from annabelle.core.errors import ConfigMistake, NotFound

@@ -7,8 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 
 import httpx2 as httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from annabelle.cli import hub_client
 from annabelle.cli.hub_client import ServerEvent, follow_events, parse_events

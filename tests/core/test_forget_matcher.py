@@ -8,8 +8,7 @@ import random
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from annabelle.core.secrets.forget_mask import ForgetMatcher, fold_spelling, fold_unescaped
 

@@ -8,8 +8,7 @@ import json
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from annabelle.core.secrets.redactor import MASK, Redactor, environment_secrets, is_secret_name
 

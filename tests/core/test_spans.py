@@ -6,8 +6,7 @@ import re
 from typing import cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from annabelle.core.trace_export import parse_spans, to_otlp
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ModelName, embedded_model, make_embedder
 from annabelle.embeddings.embedded_model import LONGEST_TEXT, EmbeddedModel

@@ -19,8 +19,7 @@ from annabelle.hub.conversations.event_log import (
     WriteResult,
     stream_events,
 )
-from annabelle.store import threads
-from annabelle.store import threads as stored
+from annabelle.store import threads, threads as stored
 from annabelle.store.database import Database
 from support.timing import seconds
 

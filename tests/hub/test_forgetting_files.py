@@ -8,8 +8,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from annabelle.core.home import Home
 from annabelle.core.secrets.forget_mask import FORGOTTEN_MASK, ForgetMatcher

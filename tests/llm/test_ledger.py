@@ -12,8 +12,7 @@ from annabelle.core.errors import AgentPaused, HubUnreachable, ProviderTrouble
 from annabelle.llm.metering import MeteredCall
 from annabelle.llm.providers import PROVIDERS, Endpoint, make_endpoint
 from annabelle.llm.service import ModelService
-from annabelle.llm.types import ModelRequest as Request
-from annabelle.llm.types import ProviderName
+from annabelle.llm.types import ModelRequest as Request, ProviderName
 from support.scripted_model import Call, Failure, Reply, Rule, ScriptedServer
 from support.scripted_model.service_under_test import Book, ask, settings_for, talk, tool
 

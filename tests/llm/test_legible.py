@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from pydantic_ai.messages import (
     ModelRequest as Asked,
-)
-from pydantic_ai.messages import (
     ModelResponse,
     SystemPromptPart,
     TextPart,

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from annabelle.core.errors import AnnabelleError, Conflict, NotAllowed, NotFound, OperatorMistake, TooLarge
 from annabelle.servers.kit.files.config import FilesConfig

@@ -12,10 +12,7 @@ from annabelle.core.secrets.forget_mask import FORGOTTEN_MASK, ForgetMatcher
 from annabelle.store import backup, memory_queue, messages, sessions, text_removal, threads, tool_calls
 from annabelle.store.database import Database
 from annabelle.store.messages import QueuedReceipt
-from annabelle.store.tables import events as event_table
-from annabelle.store.tables import messages as messages_table
-from annabelle.store.tables import metadata
-from annabelle.store.tables import tool_calls as call_table
+from annabelle.store.tables import events as event_table, messages as messages_table, metadata, tool_calls as call_table
 from annabelle.store.text_removal import TextRemoval, bytes_contain, file_contains
 from annabelle.store.threads import Thread
 from annabelle.store.tool_calls import NewToolCall

@@ -13,8 +13,7 @@ import pytest
 from annabelle.core.errors import ProviderDown
 from annabelle.core.messages import now
 from annabelle.core.secrets.forget_mask import ForgetMatcher, mask_value
-from annabelle.thinker.session import archiver
-from annabelle.thinker.session import file_store as session_files
+from annabelle.thinker.session import archiver, file_store as session_files
 from annabelle.thinker.session.archive_search import NAME
 from annabelle.thinker.session.file_store import FileSessionStore
 from annabelle.thinker.session.session_store import ConversationEnd, SessionStore, SessionView

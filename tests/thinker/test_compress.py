@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pydantic_ai.messages import (
     ImageUrl,
     ModelMessage,

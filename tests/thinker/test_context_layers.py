@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from pydantic_ai.messages import ModelMessage, SystemPromptPart, UserPromptPart
 
 from annabelle.core.contract import AgentProfile

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from annabelle.policy.intent.action_kinds import ActionKind
 from annabelle.thinker.loop.action_log import is_read_only, supports_claim

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic_ai.messages import ModelRequest
 
 from annabelle.core.contract import ExtractBrief, KnownFact, PastTurn, TidyBrief

@@ -13,8 +13,7 @@ from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, Tool
 from annabelle.core.contract import ToolCall
 from annabelle.core.errors import ProviderDown
 from annabelle.core.tools import ToolResult
-from annabelle.llm.types import Completed, ModelChoice, ModelEvent, Purpose
-from annabelle.llm.types import ModelRequest as ModelAsk
+from annabelle.llm.types import Completed, ModelChoice, ModelEvent, ModelRequest as ModelAsk, Purpose
 from annabelle.thinker.compression.port import CompressionRequest, CompressionResult
 from annabelle.thinker.loop.turn_progress import MAX_PARALLEL_CALLS
 from annabelle.thinker.selection.selection import SelectionRequest, ToolSelection

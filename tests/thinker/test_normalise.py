@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from annabelle.core.trace import read_trace
 from annabelle.thinker.loop.arguments import fits_schema, normalise_arguments

@@ -1,8 +1,7 @@
 """Cutting a byte stream into lines."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from annabelle.toolbox.mcp.rpc import LineBuffer, OversizedLine
 

@@ -19,8 +19,7 @@ from annabelle.cli.settings_file import SettingsFile, read_hub_settings
 from annabelle.core.errors import CallerMistake, ConfigMistake, NotFound
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings, load_settings
-from annabelle.llm.gguf_models import PACKAGED, GgufModel, GgufRegistry, find_packaged_weights
-from annabelle.llm.gguf_models import download_model as fetch
+from annabelle.llm.gguf_models import PACKAGED, GgufModel, GgufRegistry, download_model as fetch, find_packaged_weights
 from annabelle.llm.providers import PROVIDERS, ModelProvider, configured_key, configured_model
 
 app = command_app("List, fetch and choose models.")

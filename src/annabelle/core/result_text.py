@@ -40,6 +40,14 @@ def render_both(render: Callable[[], str]) -> tuple[str, str | None]:
     return text, None if display == text else display
 
 
+def format_size(count: float) -> str:
+    """Bytes as people say them."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size / 10:
+            return f"{count / size:.1f} {unit}"
+    return f"{count:.0f} bytes"
+
+
 def make_result(render: Callable[[], str], structured: JsonObject | None = None) -> ToolResult:
     """The result of a tool of the hub, in words for both."""
     text, display = render_both(render)

@@ -24,8 +24,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import sqlalchemy as sa
-from dbos import DBOS, Serializer
-from dbos import error as dbos_error
+from dbos import DBOS, Serializer, error as dbos_error
 from dbos._context import get_local_dbos_context
 from sqlalchemy.dialects import postgresql, sqlite
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal, ParamSpec, TypeVar, cast
 
-from dbos import DBOS, DBOSClient, DBOSConfig, SetWorkflowID
-from dbos import error as dbos_error
+from dbos import DBOS, DBOSClient, DBOSConfig, SetWorkflowID, error as dbos_error
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
 
-from genai_prices import Usage as PricedUsage
-from genai_prices import calc_price, data_snapshot
+from genai_prices import Usage as PricedUsage, calc_price, data_snapshot
 from genai_prices.types import ModelPrice, TieredPrices
 
 from annabelle.core.contract import TokenUsage

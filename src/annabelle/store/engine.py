@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.exc import DBAPIError, TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from annabelle.core.errors import AnnabelleError, ConfigMistake, StorageTrouble, Unavailable

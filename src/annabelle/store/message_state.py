@@ -15,8 +15,7 @@ from annabelle.core.tools import JsonObject
 from annabelle.store import messages
 from annabelle.store.messages import StoredMessage, message_from_row
 from annabelle.store.portable_sql import InsertNew, read_all, read_first, require_found
-from annabelle.store.tables import deliveries
-from annabelle.store.tables import messages as table
+from annabelle.store.tables import deliveries, messages as table
 
 _ROOT, _RESUMES = "root", "resumes"
 _insert_continuation = InsertNew(table, whole_rows=True)

@@ -6,8 +6,7 @@ import contextlib
 from datetime import date, timedelta
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from annabelle.core.errors import ConfigMistake, InvalidArguments
 from annabelle.servers.everyday.time_tools import add_months, add_weekdays, measure_span, weekdays_between

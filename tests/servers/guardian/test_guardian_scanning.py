@@ -6,8 +6,7 @@ import json
 import random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from annabelle.servers.guardian.config import GuardianConfig
 from annabelle.servers.guardian.document import BUDGET, ScanDocument, read_document

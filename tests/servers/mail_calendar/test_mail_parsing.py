@@ -5,8 +5,7 @@ from __future__ import annotations
 from email.message import EmailMessage
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.servers.kit.charset import decode_text

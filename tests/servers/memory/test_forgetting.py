@@ -15,8 +15,7 @@ from annabelle.servers.memory.open_memory import OpenMemory
 from annabelle.store.memory import facts, text_index
 from annabelle.store.memory.facts import NewFact
 from annabelle.store.memory.owner import Owner
-from annabelle.store.memory.tables import facts as fact_table
-from annabelle.store.memory.tables import import_rows, imports, vectors
+from annabelle.store.memory.tables import facts as fact_table, import_rows, imports, vectors
 from servers.memory.memories import MakeMemory, Memory
 from support.timing import seconds
 

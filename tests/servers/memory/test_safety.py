@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from annabelle.core.errors import NotAllowed
 from annabelle.core.secrets.patterns import SECRET_PATTERNS

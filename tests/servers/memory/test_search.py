@@ -22,8 +22,7 @@ from annabelle.servers.memory.search.search import Search
 from annabelle.store.memory import facts, text_index, vectors
 from annabelle.store.memory.facts import NewFact
 from annabelle.store.memory.owner import Owner
-from annabelle.store.memory.tables import conversations as turns_table
-from annabelle.store.memory.tables import facts as facts_table
+from annabelle.store.memory.tables import conversations as turns_table, facts as facts_table
 from servers.memory.memories import CallTool, MakeMemory, Memory
 
 WITHOUT = EmbeddingConfig(provider="none", model="")

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from annabelle.servers.memory.search.query import NamedDate, choose_rare, find_dates, parse_query
 from annabelle.servers.memory.search.scores import (

@@ -13,15 +13,13 @@ from sqlalchemy import insert, select, update
 
 from annabelle.core.messages import now
 from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ModelName
-from annabelle.servers.memory import open_memory as library_module
-from annabelle.servers.memory import upkeep as upkeep_module
+from annabelle.servers.memory import open_memory as library_module, upkeep as upkeep_module
 from annabelle.servers.memory.config import MemoryConfig
 from annabelle.servers.memory.open_memory import OpenMemory
 from annabelle.store.memory import conversations, text_index, vectors
 from annabelle.store.memory.conversations import NewTurn
 from annabelle.store.memory.owner import Owner
-from annabelle.store.memory.tables import facts
-from annabelle.store.memory.tables import vectors as vectors_table
+from annabelle.store.memory.tables import facts, vectors as vectors_table
 from servers.memory.memories import MakeMemory, Memory
 from support.timing import seconds
 

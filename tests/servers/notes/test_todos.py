@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from annabelle.core.errors import AnnabelleError, Conflict, InvalidArguments, NotFound
 from annabelle.core.messages import now
@@ -146,6 +147,19 @@ async def test_many_items_at_once_from_two_servers_are_all_kept(ask: CallTool, c
     texts = sorted(todo.text for todo in (await ask("list_todos", list="Busy")).todos)
     assert texts == sorted(f"{letter}{number}" for letter in "ab" for number in range(10))
     assert len((await ask("list_lists")).lists) == 1
+
+
+@pytest.mark.req("FST-05")
+async def test_a_day_may_be_said_in_words(ask: CallTool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("USER_TIMEZONE", "Pacific/Kiritimati")
+    tomorrow = (datetime.now(ZoneInfo("Pacific/Kiritimati")) + timedelta(days=1)).date()
+    assert (await ask("add_todo", text="Call mum", due="tomorrow")).todo.due == tomorrow.isoformat()
+    assert (await ask("add_todo", text="Renew", due="3 May 2090")).todo.due == "2090-05-03"
+    assert (await ask("add_todo", text="Anrufen", due="morgen")).todo.due == tomorrow.isoformat()
+    due = await ask("list_todos", due_before="in two days")
+    assert [line.text for line in due.todos] == ["Call mum", "Anrufen"]
+    with pytest.raises(InvalidArguments, match="no day that can be read; write it like"):
+        await ask("add_todo", text="Never", due="when pigs fly")
 
 
 @pytest.mark.parametrize("text", ["a <!-- t-00000000aa --> b", "two\nlines", "- [x] done?", "| # `code`", "😀 \u202e"])

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from annabelle.core.errors import (
     AnnabelleError,

@@ -7,8 +7,7 @@ import base64
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from annabelle.core.errors import (
     AnnabelleError,

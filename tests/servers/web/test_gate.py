@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from annabelle.servers.kit.host_access import AllowedPrivateHosts, HostAccess
 from annabelle.servers.web.proxy import PROXY_HEADER, BadHttpHead, EgressProxy, connect_target, plain_target

@@ -15,8 +15,7 @@ from annabelle.core.home import Home
 from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import AuditKind
-from annabelle.store.audit import chain as chains
-from annabelle.store.audit import writer as writers
+from annabelle.store.audit import chain as chains, writer as writers
 from annabelle.store.audit.chain import AuditChain, AuditLimits
 from annabelle.store.audit.records import AuditPaths, AuditQuery, read_latest
 from annabelle.store.audit.verification import verify_audit

@@ -13,8 +13,7 @@ from annabelle.store.memory import fact_history, facts, text_index, vectors
 from annabelle.store.memory.fact_history import FactChangePart
 from annabelle.store.memory.facts import Fact, FactVector, NewFact, fact_hash
 from annabelle.store.memory.owner import Owner
-from annabelle.store.memory.tables import changes
-from annabelle.store.memory.tables import facts as table
+from annabelle.store.memory.tables import changes, facts as table
 
 VECTOR = FactVector("test/model", 2, b"\x00" * 8)
 

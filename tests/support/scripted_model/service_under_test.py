@@ -14,8 +14,7 @@ from annabelle.core.ids import new_id
 from annabelle.core.settings import Settings
 from annabelle.core.tools import ToolSpec
 from annabelle.llm.service import ModelService
-from annabelle.llm.types import Completed, ModelEvent, TextDelta, ThinkDelta
-from annabelle.llm.types import ModelRequest as Request
+from annabelle.llm.types import Completed, ModelEvent, ModelRequest as Request, TextDelta, ThinkDelta
 
 KEY = "gsk_thisisasecretkey1234567890"
 

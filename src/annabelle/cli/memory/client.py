@@ -129,11 +129,6 @@ def format_moment(value: object) -> str:
     return datetime.fromisoformat(str(value)).astimezone(_load_zone()).strftime("%Y-%m-%d %H:%M")
 
 
-def format_size(count: object) -> str:
-    number = float(str(count or 0))
-    return f"{number / 1e6:.1f} MB" if number >= 1e5 else f"{number / 1e3:.1f} kB"
-
-
 def to_one_line(value: object, most: int = 200) -> str:
     """Foreign text on one line, cleaned for the terminal and shortened."""
     text = " ".join(clean(str(value or "")).split())

@@ -12,13 +12,13 @@ from annabelle.cli.memory.client import (
     call_memory_tool,
     format_day,
     format_moment,
+    print_answer as show_answer,
     print_fields,
     require_agent,
     rows_of,
     structured,
     to_one_line,
 )
-from annabelle.cli.memory.client import print_answer as show_answer
 from annabelle.cli.options import Json
 from annabelle.cli.output import print_json, print_line, print_rows
 from annabelle.cli.terminal_input import edit_text

@@ -13,7 +13,6 @@ from annabelle.cli.memory.client import (
     call_memory_tool,
     confirm,
     format_moment,
-    format_size,
     print_answer,
     rows_of,
     structured,
@@ -22,6 +21,7 @@ from annabelle.cli.memory.client import (
 from annabelle.cli.options import Json
 from annabelle.cli.output import clean, print_json, print_line, print_paragraph, print_rows, print_table
 from annabelle.cli.spinner import Spinner
+from annabelle.core.result_text import format_size
 from annabelle.core.tools import JsonObject
 
 ASK_SECONDS = 660.0
@@ -135,7 +135,7 @@ def list_backups(json: Json = False) -> None:
     """List the backups of the memory, newest first."""
     found = call_memory_tool("list_backups")
     rows = [
-        (str(row["name"]), format_moment(row["made_at"]), format_size(row["size_bytes"]))
+        (str(row["name"]), format_moment(row["made_at"]), format_size(float(str(row["size_bytes"] or 0))))
         for row in rows_of(found, "backups")
     ]
     print_rows(structured(found), ("BACKUP", "MADE", "SIZE"), rows, clean(found.text), json=json)

@@ -13,7 +13,6 @@ from annabelle.cli.memory.client import (
     call_memory_tool,
     format_day,
     format_moment,
-    format_size,
     print_fields,
     rows_of,
     structured,
@@ -22,6 +21,7 @@ from annabelle.cli.memory.client import (
 from annabelle.cli.options import Json
 from annabelle.cli.output import print_json, print_line, print_rows, print_table
 from annabelle.core.messages import now
+from annabelle.core.result_text import format_size
 from annabelle.core.tools import JsonObject, ToolResult
 
 _TIERS = {"hybrid": "by meaning and words", "text": "by words", "substring": "as written"}
@@ -135,7 +135,7 @@ def stats(agent: Agent = None, json: Json = False) -> None:
             ("projects", str(data["projects"])),
             ("profile", f"version {data['profile_version']}" if data["profile_version"] else "empty"),
             ("found by meaning", f"{vectors['stored']}{to_come} ({vectors['model']})"),
-            ("database", format_size(data["database_bytes"])),
+            ("database", format_size(float(str(data["database_bytes"] or 0)))),
             ("last backup", format_moment(data["last_backup"]) or "none"),
         ]
     )

@@ -99,12 +99,20 @@ def get_tool_catalog_tool(toolbox: Toolbox, agents: AgentRegistry) -> NativeTool
             by_server = {wanted: by_server[wanted]}
 
         def render() -> str:
-            blocks = [f"{server}:\n{_format_tools(tools)}" for server, tools in sorted(by_server.items())]
-            return "\n\n".join(blocks) or "There are no tools."
+            blocks = [_format_server(server, tools) for server, tools in sorted(by_server.items())]
+            return for_model("\n\n", "\n").join(blocks) or "There are no tools."
 
         return make_result(render, {"servers": by_server})
 
     return list_tools
+
+
+def _format_server(server: str, tools: Sequence[JsonObject]) -> str:
+    """A person reads what can be done, in one line."""
+    words = [str(tool["name"]).removeprefix(f"{server}_").replace("_", " ") for tool in tools]
+    return for_model(
+        f"{server}:\n{_format_tools(tools)}", f"{server.replace('_', ' ').capitalize()}: {', '.join(words)}."
+    )
 
 
 def _format_tools(tools: Sequence[JsonObject]) -> str:

@@ -36,7 +36,7 @@ from annabelle.llm.embedded.adapter import about_adapter
 from annabelle.llm.types import FROM_MEMORY, TextDelta, result_words
 
 SYSTEM: Final = "You are Annabelle, a personal assistant. Answer in words, or use one tool.\nTools:\n"
-_LEAST_TOOLS, _MOST_TOOLS, _ENOUGH = 3, 9, 0.97
+_MOST_TOOLS, _ENOUGH = 9, 0.97
 _CLEAR = 0.95
 """From these odds on one tool is clearly asked for."""
 _LONGEST_MESSAGE, LONGEST_ANSWER = 2_000, 400
@@ -44,6 +44,8 @@ _MOST_TOKENS = 200
 _CALL: Final = re.compile(r"^(\w+) (\{.*\})$", re.DOTALL)
 _LIKE_A_CALL: Final = re.compile(r"[{<\[]|\w+_\w+")
 _NUMBER_OR_WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
+_PLAIN_WORDS: Final = re.compile(r"[a-z ]+")
+_SHORTEST_STEM, _LONGEST_ENDING = 3, 3
 _MARKUP: Final = "<|"
 
 ENGLISH_ONLY: Final = (
@@ -146,11 +148,10 @@ class PackagedMind:
             reply = TextPart(ENGLISH_ONLY)
             if step.odds:
                 tools = offered_tools(step, ask.tools)
-                reply = read_reply(await self._write(_question(ask, talk, step, tools), usage), tools, talk.said)
-                clear = [tool for tool in tools if step.odds[tool.name] >= _CLEAR]
-                if clear and _is_talk(reply):
-                    # It talked where a tool is clearly asked for: with that one alone it seldom does.
-                    reply = read_reply(await self._write(_question(ask, talk, step, clear), usage), clear, talk.said)
+                # Where it is clear what is asked for, the call is begun for it, and it writes the arguments.
+                begun = tools[0].name if tools and step.odds[tools[0].name] >= _CLEAR else ""
+                written = begun + await self._write(_question(ask, talk, step, tools, begun), usage)
+                reply = read_reply(written, tools, talk.said)
             if any(_same_part(reply, part) for part in parts):
                 continue
             parts.append(reply)
@@ -168,10 +169,6 @@ class PackagedMind:
         return written
 
 
-def _is_talk(reply: TextPart | ToolCallPart) -> bool:
-    return isinstance(reply, TextPart) and (reply.content == NOT_KNOWN or reply.provider_details is not None)
-
-
 class _SchemaValidator(Protocol):
     """The part of jsonschema that is used here; the library's own types are incomplete."""
 
@@ -179,11 +176,11 @@ class _SchemaValidator(Protocol):
 
 
 def offered_tools(step: Step, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
-    """As many as the odds need, the likeliest first."""
+    """As many as the odds need, the likeliest first: one alone where it is clear what is asked for."""
     known = {tool.name: tool for tool in tools}
     offered, mass = list[ToolSpec](), step.odds.get(NO_TOOL, 0.0)
     for name in sorted(step.odds, key=step.odds.__getitem__, reverse=True):
-        if len(offered) >= _MOST_TOOLS or (len(offered) >= _LEAST_TOOLS and mass >= _ENOUGH):
+        if len(offered) >= _MOST_TOOLS or (offered and mass >= _ENOUGH):
             break
         if name in known:
             offered.append(known[name])
@@ -191,7 +188,7 @@ def offered_tools(step: Step, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
     return offered
 
 
-def _question(ask: ModelQuestion, talk: Exchange, step: Step, tools: Sequence[ToolSpec]) -> ModelQuestion:
+def _question(ask: ModelQuestion, talk: Exchange, step: Step, tools: Sequence[ToolSpec], begun: str) -> ModelQuestion:
     messages: list[ModelMessage] = [
         ModelRequest(parts=[SystemPromptPart(SYSTEM + "\n".join(map(format_signature, tools)))])
     ]
@@ -199,6 +196,8 @@ def _question(ask: ModelQuestion, talk: Exchange, step: Step, tools: Sequence[To
         user, answer = talk.before
         messages += [_said(user), ModelResponse(parts=[TextPart(_plain(answer)[:LONGEST_ANSWER])])]
     messages.append(_said(step.text))
+    if begun:
+        messages.append(ModelResponse(parts=[TextPart(begun)]))
     return replace(ask, messages=messages, tools=[], tool_choice="auto", temperature=0.0, max_tokens=_MOST_TOKENS)
 
 
@@ -235,8 +234,11 @@ def read_reply(written: str, tools: Sequence[ToolSpec], said: str) -> TextPart |
     properties = cast("dict[str, JsonObject]", schema.get("properties") or {})
     kept: JsonObject = {}
     for name, value in cast("JsonObject", arguments).items():
-        if name in properties and is_said(value, said, properties[name], GivenValues.of(tool.name, name)):
+        given = GivenValues.of(tool.name, name)
+        if name in properties and is_said(value, said, properties[name], given):
             kept[name] = value
+        elif name in required and isinstance(value, str) and (shorter := said_part(value, said)):
+            kept[name] = shorter
         elif name in required:
             return TextPart(_ask_for(name, properties.get(name, {})))
     missing = next((name for name in required if name not in kept), None)
@@ -286,8 +288,31 @@ def is_said(value: object, said: str, schema: JsonObject, given: GivenValues) ->
         return all(is_said(one, said, {}, given) for one in cast("JsonObject", value).values())
     if value in cast("list[object]", schema.get("enum") or []):
         return True
-    known = {*split_value(said), *given.words}
-    return all(word in known for word in split_value(f"{value:g}" if isinstance(value, float) else str(value)))
+    known, words = (
+        {*split_value(said), *given.words},
+        split_value(f"{value:g}" if isinstance(value, float) else str(value)),
+    )
+    inflected = isinstance(value, str) and _PLAIN_WORDS.fullmatch(value) is not None
+    return all(word in known or (inflected and any(_is_form_of(word, other) for other in known)) for word in words)
+
+
+def said_part(value: str, said: str) -> str:
+    """The longest run of words that were said, where it is most of the value: `a.txt` of `Documents/a.txt`."""
+    known, runs = set(split_value(said)), [list[re.Match[str]]()]
+    words = list(_NUMBER_OR_WORD.finditer(value))
+    for found in words:
+        if split_value(found[0])[0] in known:
+            runs[-1].append(found)
+        else:
+            runs.append([])
+    longest = max(runs, key=len)
+    return value[longest[0].start() : longest[-1].end()] if len(longest) * 2 > len(words) else ""
+
+
+def _is_form_of(word: str, other: str) -> bool:
+    """As "cup" is of "cups": names and paths have to be said as they are."""
+    short, long = sorted((word, other), key=len)
+    return len(short) >= _SHORTEST_STEM and len(long) - len(short) <= _LONGEST_ENDING and long.startswith(short)
 
 
 def split_value(text: str) -> list[str]:

@@ -8,8 +8,7 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime
-from datetime import date as Day
+from datetime import date, date as Day, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, cast

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from annabelle.core.errors import InvalidArguments, NotAllowed
+from annabelle.core.result_text import format_size
 from annabelle.servers.filer.folder_walk import FolderWalk
 from annabelle.servers.filer.operations import AuditEntry, FileOperations
 from annabelle.servers.kit import Result, StopSign, current_call, tool
@@ -41,8 +42,9 @@ class WorkspaceInfo(Result):
     def to_text(self) -> str:
         folders = ", ".join(f"{folder.name} ({folder.files})" for folder in self.folders)
         return (
-            f"The workspace {self.path} holds {self.files} files ({self.bytes} bytes); {self.free_bytes} are free. "
-            f"Folders: {folders}.{' The count is not complete.' if self.truncated else ''}"
+            f"The workspace {self.path} holds {self.files} files ({format_size(self.bytes)}); "
+            f"{format_size(self.free_bytes)} are free."
+            f"{f' Folders: {folders}.' if folders else ''}{' The count is not complete.' if self.truncated else ''}"
         )
 
 

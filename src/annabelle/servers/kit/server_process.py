@@ -29,6 +29,7 @@ from annabelle.core.trace import accept_trace, configure_logging, use_trace
 from annabelle.servers.kit.call import read_call
 from annabelle.servers.kit.server import (
     MAX_RESULT_BYTES,
+    READINESS_TOOL as READINESS,
     Context,
     MethodEntry,
     MethodRegistry,
@@ -37,7 +38,6 @@ from annabelle.servers.kit.server import (
     ToolServer,
     to_failure,
 )
-from annabelle.servers.kit.server import READINESS_TOOL as READINESS
 from annabelle.servers.kit.tool_list_cache import ToolListing, read_listing, write_listing
 from annabelle.servers.kit.tools import success
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from datetime import datetime, time
-from typing import TYPE_CHECKING
+from datetime import date, datetime, time
+from typing import TYPE_CHECKING, Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import BeforeValidator
+from pydantic_core import PydanticCustomError
 
 from annabelle.servers.kit.lazy_import import deferred_module
 
@@ -50,6 +55,24 @@ def parse_spoken(text: str, now: datetime, languages: tuple[str, ...]) -> Spoken
     has_time = found.period in ("time", "part_of_day")
     names_day = relative or found.period in ("day", "part_of_day")
     return SpokenDate(at.replace(microsecond=0), has_time, names_day, relative)
+
+
+def read_day(value: object) -> object:
+    """A day in words, as of today in the user's time zone (USER_TIMEZONE); anything else is left to the type."""
+    if not isinstance(value, str) or value[:4].isdigit():
+        return value
+    try:
+        here = datetime.now(ZoneInfo(os.environ.get("USER_TIMEZONE") or "UTC")).replace(tzinfo=None)
+    except (ZoneInfoNotFoundError, ValueError):
+        here = datetime.now()
+    for languages in (ENGLISH, OTHER_LANGUAGES):
+        if (found := parse_spoken(value, here, languages)) is not None:
+            return found.at.date()
+    raise PydanticCustomError("day", "it is no day that can be read; write it like 2026-03-15, tomorrow or next friday")
+
+
+SpokenDay = Annotated[date, BeforeValidator(read_day)]
+"""The type of a parameter that is a day."""
 
 
 def to_clock(hour: str, minute: str | None = None, half: str | None = None, second: str | None = None) -> time | None:

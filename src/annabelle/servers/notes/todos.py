@@ -15,6 +15,7 @@ from annabelle.core.messages import now
 from annabelle.core.result_text import for_model, read_on
 from annabelle.servers.kit import Result, tool
 from annabelle.servers.kit.pagination import get_page
+from annabelle.servers.kit.spoken_dates import SpokenDay
 from annabelle.servers.notes.markdown import Priority, Todo, TodoList, make_list, parse_list
 from annabelle.servers.notes.notes_folder import LISTS, LockedNotes, MarkdownFile, NotesFolder
 
@@ -150,7 +151,7 @@ _MAX_ITEMS = 2000
 ListName = Annotated[str, Field(min_length=1, max_length=100, description="Name of the list")]
 TodoId = Annotated[str, Field(min_length=1, max_length=300, description="The item: its id, or its exact text")]
 TodoText = Annotated[str, Field(min_length=1, max_length=500, description="What is to be done")]
-Due = Annotated[date | None, Field(description="Day it is due, as in 2026-03-15")]
+Due = Annotated[SpokenDay | None, Field(description="Day it is due, as in 2026-03-15 or tomorrow")]
 
 
 class TodoTools:
@@ -232,7 +233,7 @@ class TodoTools:
         self,
         list: Annotated[ListName | None, Field(description="Only this list; all of them if left out")] = None,
         status: Annotated[Literal["open", "done", "all"], Field(description="Which items")] = "open",
-        due_before: Annotated[date | None, Field(description="Only items due on or before this day")] = None,
+        due_before: Annotated[SpokenDay | None, Field(description="Only items due on or before this day")] = None,
         limit: Annotated[int, Field(ge=1, le=200, description="How many per page")] = 100,
         page_token: Annotated[str | None, Field(max_length=40, description="From the page before")] = None,
     ) -> TodoItems:
@@ -258,7 +259,7 @@ class TodoTools:
         todo: TodoId,
         text: Annotated[TodoText | None, Field(description="New text")] = None,
         due: Annotated[
-            date | Literal["none"] | None, Field(description='New day it is due; "none" takes it away')
+            SpokenDay | Literal["none"] | None, Field(description='New day it is due; "none" takes it away')
         ] = None,
         priority: Annotated[Priority | None, Field(description="New priority")] = None,
     ) -> TodoSaved:

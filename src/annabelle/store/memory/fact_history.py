@@ -16,8 +16,7 @@ from annabelle.store.memory.conversations import StoredTurn
 from annabelle.store.memory.facts import Fact
 from annabelle.store.memory.owner import Owner
 from annabelle.store.memory.query_parts import load_row
-from annabelle.store.memory.tables import changes
-from annabelle.store.memory.tables import conversations as turns
+from annabelle.store.memory.tables import changes, conversations as turns
 
 MAX_CHAIN = 50
 

@@ -12,8 +12,7 @@ from sqlalchemy import Connection, Table
 from annabelle.core.errors import NotFound
 from annabelle.core.secrets.forget_mask import prune_value
 from annabelle.core.tools import JsonObject
-from annabelle.store.memory import conversations as turns
-from annabelle.store.memory import text_index, vectors
+from annabelle.store.memory import conversations as turns, text_index, vectors
 from annabelle.store.memory.owner import Owner, SearchKind
 from annabelle.store.memory.tables import (
     contacts,

@@ -29,8 +29,7 @@ from sqlalchemy import (
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import FactCategory
-from annabelle.store.memory import conversations as turns
-from annabelle.store.memory import text_index
+from annabelle.store.memory import conversations as turns, text_index
 from annabelle.store.memory.conversations import StoredTurn
 from annabelle.store.memory.facts import Fact, fact_hash
 from annabelle.store.memory.owner import Owner

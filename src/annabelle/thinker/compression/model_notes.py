@@ -16,8 +16,7 @@ from annabelle.core.contract import TokenUsage, TurnBrief
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.ids import new_id
 from annabelle.core.tools import JsonObject
-from annabelle.llm.types import Completed
-from annabelle.llm.types import ModelRequest as ModelAsk
+from annabelle.llm.types import Completed, ModelRequest as ModelAsk
 from annabelle.thinker.compression.message_text import render_messages
 from annabelle.thinker.costs import CostMeter
 from annabelle.thinker.engine import WorkflowEngine

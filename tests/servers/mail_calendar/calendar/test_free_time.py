@@ -7,8 +7,7 @@ from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from annabelle.core.errors import InvalidArguments, NotFound
 from annabelle.servers.mail_calendar.calendar.event import CalendarEvent, EventSpan

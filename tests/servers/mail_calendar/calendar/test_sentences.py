@@ -8,8 +8,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.servers.mail_calendar.calendar.quick_event import read_sentence

@@ -7,8 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.servers.mail_calendar.calendar.event import EventSpan

@@ -19,12 +19,14 @@ from annabelle.servers.memory.files.reader import DOCUMENT
 from annabelle.store.memory import contacts, profiles, projects, transfer
 from annabelle.store.memory.conversations import StoredTurn
 from annabelle.store.memory.owner import Owner
-from annabelle.store.memory.tables import contacts as contact_table
-from annabelle.store.memory.tables import conversations as turn_table
-from annabelle.store.memory.tables import facts as fact_table
-from annabelle.store.memory.tables import profile_history as version_table
-from annabelle.store.memory.tables import project_sources as source_table
-from annabelle.store.memory.tables import projects as project_table
+from annabelle.store.memory.tables import (
+    contacts as contact_table,
+    conversations as turn_table,
+    facts as fact_table,
+    profile_history as version_table,
+    project_sources as source_table,
+    projects as project_table,
+)
 
 MAX_ROWS = 1_000_000
 CONVERSATIONS = "conversations"
