@@ -7,7 +7,7 @@ import random
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -17,6 +17,8 @@ from annabelle.language.phrases import MEANS, NAMED, NTH, SLOT, FollowUp, NoTool
 ORDINALS = (("first", 0), ("1st", 0), ("second", 1), ("2nd", 1), ("third", 2), ("3rd", 2), ("fourth", 3), ("last", -1))
 _WORDING: dict[str, list[str]] = tomllib.loads((Path(__file__).parent / "wording.toml").read_text(encoding="utf-8"))
 _MOST_DEPTH = 4
+UNRELATED = 0.25
+"""The share of plain requests that come after something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +54,32 @@ class Filled:
 class SentenceMaker:
     def __init__(self, book: PhraseBook, schemas: Mapping[str, JsonObject], seed: int) -> None:
         self._book, self._schemas, self._draw = book, schemas, random.Random(seed)
+        self._tools = sorted({tool for file in book.files for tool in file.tools})
 
     def rows(self, per_phrase: int = 9, per_follow_up: int = 8, per_talk: int = 15) -> Iterator[Row]:
         """Sentences of every tool, of following up, and of what wants no tool; each phrase equally often."""
         for file in self._book.files:
             for tool, told in file.tools.items():
                 for phrase in told.phrases * per_phrase:
-                    yield self._row(file, tool, phrase)
+                    yield self._after_something_else(self._row(file, tool, phrase))
                 for follow_up in told.follow_ups * per_follow_up:
                     row = self._follow_up(file, tool, follow_up)
                     if row is not None:
                         yield row
             for entry in file.no_tool * per_talk:
-                yield self._talk(file, entry)
+                yield self._after_something_else(self._talk(file, entry))
+
+    def _after_something_else(self, row: Row) -> Row:
+        """Sometimes with an exchange before it that it has nothing to do with, as in any longer chat."""
+        if row.before is not None or self._draw.random() > UNRELATED:
+            return row
+        first = self._first(self._draw.choice(self._tools))
+        if first is None or first.tool is None:
+            return row
+        told = "; ".join(str(value) for value in first.arguments.values())
+        return replace(
+            row, before=Exchange(first.user, self._draw.choice(("Done.", told or "Nothing yet.")), first.tool)
+        )
 
     def _talk(self, file: ToolPhraseFile, entry: NoTool) -> Row:
         slots: dict[str, Filled] = {}
