@@ -20,37 +20,42 @@ from annabelle.llm.gguf_models import find_packaged_weights
 
 
 def given_values(book: PhraseBook, schemas: dict[str, JsonObject]) -> JsonObject:
-    found: dict[str, dict[str, dict[str, set[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
+    """For each argument the values that are meant, each with the words that mean it, and the words around slots."""
+    values: dict[str, dict[str, dict[str, set[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
+    words: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for file in book.files:
         for tool, told in file.tools.items():
             properties: dict[str, JsonObject] = schemas[tool].get("properties") or {}  # type: ignore[assignment]
             for phrase in (*told.phrases, *(entry.say for entry in told.follow_ups)):
-                for argument, value in _unsaid(book, file, Sentence.parse(phrase)):
+                for argument, said, value in _unsaid(book, file, Sentence.parse(phrase)):
                     if argument not in properties:
                         continue
                     if SLOT.search(value):
-                        found[tool][argument]["words"].update(split_value(SLOT.sub(" ", value)))
+                        words[tool][argument].update(split_value(SLOT.sub(" ", value)))
                     else:
-                        found[tool][argument]["values"].add(json.dumps(typed_value(value, properties[argument])))
+                        meant = json.dumps(typed_value(value, properties[argument]), ensure_ascii=False)
+                        values[tool][argument][meant].add(" ".join(split_value(SLOT.sub(" ", said))))
     return {
         tool: {
             argument: {
-                kind: sorted(some) if kind == "words" else [json.loads(one) for one in sorted(some)]
-                for kind, some in sorted(kinds.items())
+                "values": {value: sorted(said) for value, said in sorted(values[tool][argument].items())},
+                "words": sorted(words[tool][argument]),
             }
-            for argument, kinds in sorted(arguments.items())
+            for argument in sorted({*values[tool], *words[tool]})
         }
-        for tool, arguments in sorted(found.items())
+        for tool in sorted({*values, *words})
     }
 
 
-def _unsaid(book: PhraseBook, file: ToolPhraseFile, sentence: Sentence) -> Iterator[tuple[str, str]]:
-    yield from sentence.given.items()
+def _unsaid(book: PhraseBook, file: ToolPhraseFile, sentence: Sentence) -> Iterator[tuple[str, str, str]]:
+    """Arguments, what is said for them, and what that means. A whole phrase may mean a value without any word of it."""
+    for argument, value in sentence.given.items():
+        yield argument, "", value
     for argument, kind in sentence.slots():
         for entry in () if kind in (NTH, NAMED) else book.values(file, kind):
-            _, arrow, value = entry.partition(MEANS)
+            said, arrow, value = entry.partition(MEANS)
             if arrow:
-                yield argument, value
+                yield argument, said, value
 
 
 def main() -> None:

@@ -36,7 +36,6 @@ from annabelle.llm.embedded.packaged_mind import (
     is_said,
     offered_tools,
     read_reply,
-    said_part,
 )
 from annabelle.llm.gguf_models import PACKAGED, find_packaged_weights, find_weights
 from annabelle.llm.types import FROM_MEMORY
@@ -201,16 +200,33 @@ def test_a_value_stands_in_the_conversation_or_does_not(value: object, said: str
 
 @pytest.mark.req("FST-01")
 @pytest.mark.parametrize(
+    ("value", "said", "is_there"),
+    [
+        ("GBP", "how much is that in pounds sterling", True),
+        ("GBP", "how much is that in dollars", False),
+        (7, "in a week", True),
+        (7, "in a month", False),
+        ("ERR", "error", True),
+    ],
+)
+def test_a_value_is_meant_only_where_the_words_for_it_were_said(value: object, said: str, is_there: bool) -> None:
+    given = GivenValues({'"GBP"': ["sterling", "quid"], "7": ["a week"], '"ERR"': [""]})
+    assert is_said(value, said, {}, given) is is_there
+
+
+@pytest.mark.req("FST-01")
+@pytest.mark.parametrize(
     ("path", "said", "kept"),
     [
         ("Documents/white-paper.pdf", "tldr of white-paper.pdf", "white-paper.pdf"),
         ("buy sparkling water", "remove sparkling water from the list", "sparkling water"),
         ("Documents/letters/x.pdf", "open x.pdf", ""),
         ("eve@example.com", "write to anna", ""),
+        ("tom@mail.example", "tom.okafor@mail.example", ""),
+        ("eva.tom@mail.example", "tom@mail.example", ""),
     ],
 )
 def test_of_a_value_that_was_said_in_part_that_part_is_taken(path: str, said: str, kept: str) -> None:
-    assert said_part(path, said) == kept
     reply = read_reply(f'filer_read_file {{"path": "{path}"}}', [READ], said)
     assert (reply.args_as_dict() if isinstance(reply, ToolCallPart) else {}) == ({"path": kept} if kept else {})
 

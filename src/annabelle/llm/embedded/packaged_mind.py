@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, cast
 
 from jsonschema import Draft202012Validator
@@ -266,21 +266,27 @@ def talk_honestly(written: str, said: str) -> TextPart:
 
 @dataclass(frozen=True, slots=True)
 class GivenValues:
-    """What the phrases of a tool give an argument without its being said: whole values, and words around what is."""
+    """What the phrases of a tool mean by other words: values as JSON, with words for each, and words around slots."""
 
-    values: Sequence[object] = ()
+    values: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     words: Collection[str] = ()
 
     @classmethod
     def of(cls, tool: str, argument: str) -> GivenValues:
-        given = cast("dict[str, dict[str, dict[str, list[Any]]]]", about_adapter().get("given") or {})
+        given = cast("dict[str, dict[str, dict[str, Any]]]", about_adapter().get("given") or {})
         found = given.get(tool, {}).get(argument, {})
-        return cls(found.get("values", ()), found.get("words", ()))
+        return cls(found.get("values", {}), found.get("words", ()))
+
+    def mean(self, value: object, said: Collection[str]) -> bool:
+        """Whether words for this value were said."""
+        forms = self.values.get(json.dumps(value, ensure_ascii=False), ())
+        return any(all(word in said for word in form.split()) for form in forms)
 
 
 def is_said(value: object, said: str, schema: JsonObject, given: GivenValues) -> bool:
     """Whether a value stands in the conversation, or is one that the tool's phrases mean without saying it."""
-    if isinstance(value, bool) or value is None or value in given.values:
+    spoken = set(split_value(said))
+    if isinstance(value, bool) or value is None or given.mean(value, spoken):
         return True
     if isinstance(value, list):
         return all(is_said(one, said, schema, given) for one in cast("list[object]", value))
@@ -288,10 +294,9 @@ def is_said(value: object, said: str, schema: JsonObject, given: GivenValues) ->
         return all(is_said(one, said, {}, given) for one in cast("JsonObject", value).values())
     if value in cast("list[object]", schema.get("enum") or []):
         return True
-    known, words = (
-        {*split_value(said), *given.words},
-        split_value(f"{value:g}" if isinstance(value, float) else str(value)),
-    )
+    if isinstance(value, str) and "@" in value and value.lower() not in said.lower():
+        return False  # an address is said as a whole
+    known, words = {*spoken, *given.words}, split_value(f"{value:g}" if isinstance(value, float) else str(value))
     inflected = isinstance(value, str) and _PLAIN_WORDS.fullmatch(value) is not None
     return all(word in known or (inflected and any(_is_form_of(word, other) for other in known)) for word in words)
 
@@ -306,7 +311,11 @@ def said_part(value: str, said: str) -> str:
         else:
             runs.append([])
     longest = max(runs, key=len)
-    return value[longest[0].start() : longest[-1].end()] if len(longest) * 2 > len(words) else ""
+    if "@" in value or len(longest) * 2 <= len(words):
+        return ""
+    start, end = longest[0].start(), longest[-1].end()
+    is_cut_out = value[:start][-1:] in ("", " ", "/") and value[end:][:1] in ("", " ", "/")
+    return value[start:end] if is_cut_out else ""
 
 
 def _is_form_of(word: str, other: str) -> bool:
