@@ -12,6 +12,7 @@ import re
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final, Protocol, cast
 
 from jsonschema import Draft202012Validator
@@ -285,7 +286,7 @@ class GivenValues:
 
 def is_said(value: object, said: str, schema: JsonObject, given: GivenValues) -> bool:
     """Whether a value stands in the conversation, or is one that the tool's phrases mean without saying it."""
-    spoken = set(split_value(said))
+    spoken = _spoken_words(said)
     if isinstance(value, bool) or value is None or given.mean(value, spoken):
         return True
     if isinstance(value, list):
@@ -303,7 +304,7 @@ def is_said(value: object, said: str, schema: JsonObject, given: GivenValues) ->
 
 def said_part(value: str, said: str) -> str:
     """The longest run of words that were said, where it is most of the value: `a.txt` of `Documents/a.txt`."""
-    known, runs = set(split_value(said)), [list[re.Match[str]]()]
+    known, runs = _spoken_words(said), [list[re.Match[str]]()]
     words = list(_NUMBER_OR_WORD.finditer(value))
     for found in words:
         if split_value(found[0])[0] in known:
@@ -322,6 +323,12 @@ def _is_form_of(word: str, other: str) -> bool:
     """As "cup" is of "cups": names and paths have to be said as they are."""
     short, long = sorted((word, other), key=len)
     return len(short) >= _SHORTEST_STEM and len(long) - len(short) <= _LONGEST_ENDING and long.startswith(short)
+
+
+@lru_cache(maxsize=1)
+def _spoken_words(said: str) -> frozenset[str]:
+    """Kept for all values of a call, because an earlier answer may be long."""
+    return frozenset(split_value(said))
 
 
 def split_value(text: str) -> list[str]:

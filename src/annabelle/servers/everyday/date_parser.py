@@ -8,8 +8,8 @@ from datetime import UTC, date, datetime, time
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.servers.everyday.zones import Zone
-from annabelle.servers.kit import StopSign, in_thread
-from annabelle.servers.kit.spoken_dates import ENGLISH, OTHER_LANGUAGES, SpokenDate, parse_spoken, to_clock
+from annabelle.servers.kit import in_thread
+from annabelle.servers.kit.spoken_dates import parse_in_any_language, to_clock
 
 _CLOCK = re.compile(r"(\d{1,2})(?:[:.h](\d{2}))?(?::(\d{2}))?\s*([ap])?\.?m?\.?", re.IGNORECASE)
 
@@ -88,7 +88,7 @@ async def parse_date(text: str, zone: Zone, now: datetime, field: str = "text") 
     if exact is not None:
         _refuse_edges(exact.at, field)
         return ParsedDate(exact, not is_date(text))
-    found = await in_thread(lambda stop: _parse_words(text, here, stop))
+    found = await in_thread(lambda stop: parse_in_any_language(text, here, stop.check))
     if found is None:
         raise InvalidArguments(
             f"{text[:80]!r} could not be read as a date.",
@@ -104,14 +104,6 @@ def _refuse_edges(moment: datetime, field: str) -> None:
     """The first and the last year of the calendar do not exist in every zone."""
     if not 1 < moment.year < 9999:
         raise InvalidArguments("Only the years 2 to 9998 are reckoned with.", field=field)
-
-
-def _parse_words(text: str, here: datetime, stop: StopSign) -> SpokenDate | None:
-    for languages in (ENGLISH, OTHER_LANGUAGES):
-        stop.check()
-        if (found := parse_spoken(text, here, languages)) is not None:
-            return found
-    return None
 
 
 def _collect_notes(text: str, has_time: bool, other: str | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Annotated
@@ -57,6 +58,15 @@ def parse_spoken(text: str, now: datetime, languages: tuple[str, ...]) -> Spoken
     return SpokenDate(at.replace(microsecond=0), has_time, names_day, relative)
 
 
+def parse_in_any_language(text: str, now: datetime, check: Callable[[], None] = lambda: None) -> SpokenDate | None:
+    """English first, then the others. `check` may raise in between, to stop."""
+    for languages in (ENGLISH, OTHER_LANGUAGES):
+        check()
+        if (found := parse_spoken(text, now, languages)) is not None:
+            return found
+    return None
+
+
 def read_day(value: object) -> object:
     """A day in words, as of today in the user's time zone (USER_TIMEZONE); anything else is left to the type."""
     if not isinstance(value, str) or value[:4].isdigit():
@@ -65,9 +75,9 @@ def read_day(value: object) -> object:
         here = datetime.now(ZoneInfo(os.environ.get("USER_TIMEZONE") or "UTC")).replace(tzinfo=None)
     except (ZoneInfoNotFoundError, ValueError):
         here = datetime.now()
-    for languages in (ENGLISH, OTHER_LANGUAGES):
-        if (found := parse_spoken(value, here, languages)) is not None:
-            return found.at.date()
+    found = parse_in_any_language(value, here)
+    if found is not None:
+        return found.at.date()
     raise PydanticCustomError("day", "it is no day that can be read; write it like 2026-03-15, tomorrow or next friday")
 
 
