@@ -3,8 +3,9 @@
     first_hour.py --data FILE [--rows N]
 
 Every line of FILE is a request: `user`, the `tool` it wants (null for none), other tools that are `also` right, and
-patterns that arguments `must` match. Each is said in a chat of its own; a row with `first` and `answer` is a follow-up
-and is asked of the packaged mind alone, with that exchange before it. What was wrong is listed before the figures.
+patterns that arguments `must` match. Each is said in a chat of its own; the `turns` of a row are such requests, said
+one after the other in one chat. A row with `first` and `answer` is a follow-up and is asked of the packaged mind alone,
+with that exchange before it. What was wrong is listed before the figures.
 """
 
 from __future__ import annotations
@@ -79,9 +80,9 @@ def _matches(pattern: str, value: object) -> bool:
     return re.search(pattern, said, re.IGNORECASE) is not None
 
 
-async def ask_product(hub: Hub, client: CliHubClient, row: Row) -> Outcome:
-    """Say it in a new chat, as the terminal does."""
-    outcome, talk = Outcome(row), Conversation(client, new_id("chat"))
+async def ask_product(hub: Hub, talk: Conversation, row: Row) -> Outcome:
+    """Say it as the terminal does."""
+    outcome = Outcome(row)
     before, began = cpu_seconds(hub.tree()), time.perf_counter()
     message_id = await talk.post(row["user"])
     outcome.sign_seconds = time.perf_counter() - began
@@ -130,6 +131,9 @@ def report_on(outcomes: list[Outcome], follow_ups: list[Outcome]) -> Report:
             print(
                 f"wrong: {one.row['user']!r} wanted {one.row['tool']}: {one.calls or one.text[:120]!r}", file=sys.stderr
             )
+    for one in outcomes:
+        if SHOWN.search(one.text):
+            print(f"shown: {one.row['user']!r}: {one.text[:500]!r}", file=sys.stderr)
     if outcomes:
         none = [one for one in outcomes if one.row["tool"] is None]
         report.figures["rows"] = len(outcomes)
@@ -155,10 +159,13 @@ def _share(outcomes: list[Outcome], what: str) -> float:
 
 async def measure(hub: Hub, rows: list[Row]) -> Report:
     async with CliHubClient.for_home(Home(hub.home)) as client:
-        await ask_product(hub, client, {"user": "hello", "tool": None})  # the first answer loads the model
-        outcomes = [await ask_product(hub, client, row) for row in rows if "first" not in row]
+        chats: list[list[Row]] = [row.get("turns", [row]) for row in rows if "first" not in row]
+        outcomes: list[Outcome] = []
+        for turns in ([{"user": "hello", "tool": None}], *chats):  # the first answer loads the model
+            talk = Conversation(client, new_id("chat"))
+            outcomes += [await ask_product(hub, talk, row) for row in turns]
         tools = list(ToolList.model_validate(await client.get("/tools/list")).tools)
-    return report_on(outcomes, await ask_mind(hub.home, [row for row in rows if "first" in row], tools))
+    return report_on(outcomes[1:], await ask_mind(hub.home, [row for row in rows if "first" in row], tools))
 
 
 def main() -> None:

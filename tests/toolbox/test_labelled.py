@@ -44,6 +44,20 @@ async def test_a_clock_is_trusted_and_a_helpers_report_is_what_it_says_of_itself
     assert (await labelled("memory_retrieve_memories", "memory", "untrusted")).trust == "untrusted"
 
 
+@pytest.mark.req("POL-04", "TRU-03")
+@pytest.mark.parametrize(
+    ("name", "trust"),
+    [
+        ("notes_add_todo", "trusted"),
+        ("notes_create_note", "trusted"),
+        ("notes_complete_todo", "untrusted"),
+        ("notes_update_note", "untrusted"),
+    ],
+)
+async def test_what_only_repeats_what_it_was_told_is_no_foreign_content(name: str, trust: Trust) -> None:
+    assert (await labelled(name, "notes", "untrusted")).trust == trust
+
+
 @pytest.mark.req("POL-04")
 @pytest.mark.incident("I-08")
 async def test_a_server_that_somebody_added_gets_no_trust_by_its_name_or_its_words() -> None:

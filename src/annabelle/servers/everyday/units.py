@@ -110,7 +110,7 @@ class UnitConverter:
             ) from error
         if not math.isfinite(found) or abs(found) > _TOO_LARGE:
             raise InvalidArguments("The result is too large a number.", hint="Use a larger unit.", field="to_unit")
-        return ConvertedValue(float(f"{found:.12g}"), str(source), str(target), reciprocal)
+        return ConvertedValue(float(f"{found:.12g}"), _name_unit(source), _name_unit(target), reciprocal)
 
     def _table(self) -> PintRegistry:
         with self._lock:
@@ -186,6 +186,12 @@ class UnitConverter:
 
 
 UnitName = Annotated[str, Field(min_length=1, max_length=60)]
+
+
+def _name_unit(unit: PintUnit) -> str:
+    """`mile`, and `mph` rather than `mile_per_hour`."""
+    name = str(unit)
+    return name if name.isalpha() else f"{unit:~P}"
 
 
 class ConvertedUnits(Result):

@@ -69,6 +69,8 @@ class HostAccess:
         except TimeoutError as error:
             raise Unavailable(f"Looking up {shown} took too long.", hint="Try again later.") from error
         except (OSError, ValueError) as error:
+            if isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN:
+                raise Unavailable(f"{shown} could not be looked up.", hint="Is this machine online?") from error
             raise Unavailable(f"{shown} was not found.", hint="Check the spelling of the address.") from error
         if not found:
             raise Unavailable(f"{shown} has no address.", hint="Check the spelling of the address.")
