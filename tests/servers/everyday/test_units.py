@@ -50,7 +50,7 @@ async def test_a_conversion_reads_as_a_sentence(ask: CallTool) -> None:
     assert result.result == 8.04672
     assert result.to_text() == "5 mile = 8.04672 kilometer."
     speed = await ask("convert_units", value=65, from_unit="mph", to_unit="km/h")
-    assert speed.to_text() == "65 mph = 104.60736 km/h."
+    assert speed.to_text() == "65 mph = 104.60736 kph."
 
 
 def test_what_does_not_fit_names_what_would(measures: UnitConverter) -> None:
