@@ -9,6 +9,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -17,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+
+from annabelle.core.contract import ToolList
 
 ROOT = Path(__file__).resolve().parent.parent
 LEAST_BUILT_IN = 150
@@ -180,3 +183,9 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 def median(values: Sequence[float]) -> float:
     return statistics.median(values)
+
+
+def built_in_tools() -> ToolList:
+    """As a hub lists them in an empty home."""
+    with tempfile.TemporaryDirectory() as folder, running_hub(Path(folder) / "home", {}) as hub:
+        return ToolList.model_validate(wait_for_built_in_tools(hub))

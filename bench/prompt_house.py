@@ -1,10 +1,10 @@
-"""A thinker with all 139 tools around it, a scripted model that records what it is sent, and a conversation to have."""
+"""A thinker with all built-in tools, a scripted model that records what it is sent, and a conversation to have."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,30 +13,14 @@ from typing import Any, cast
 from annabelle.core.contract import AgentProfile, TurnBrief, TurnLimits
 from annabelle.core.home import Home
 from annabelle.core.ids import new_id
-from annabelle.core.tools import ToolAnnotations, ToolResult, ToolSpec
+from annabelle.core.tools import ToolResult, ToolSpec
 from annabelle.skills.playbook_folder import seed_playbooks
-from prompt_specs import catalogue
 from prompt_talk import LISTING, QUESTION, Exchange, memory
 from support.scripted_model import Call, Reply, Rule, ScriptedServer
 from thinker.fake_hub import FakeHub
-from thinker.thinkers import Incubator, Thinker
+from thinker.thinkers import Thinker
 
 _SUMMED_UP = "They spoke of mail, the calendar, the garden and small questions of the day. "
-_OWN = {
-    "search_tools": "Find tools by what they do, when none you have fits.",
-    "send_message": "Send a message to the user in the chat they wrote from.",
-}
-
-
-def house_tools() -> list[ToolSpec]:
-    """The catalogue, and what the hub itself offers to every agent."""
-    text = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
-    own = [
-        ToolSpec(name=name, server="annabelle", original_name=name, description=words, input_schema=dict(text),
-                 annotations=ToolAnnotations(read_only=name == "search_tools", destructive=False))
-        for name, words in _OWN.items()
-    ]  # fmt: skip
-    return [*catalogue(), *own]
 
 
 @dataclass(frozen=True)
@@ -105,22 +89,21 @@ class House:
 
 
 @contextmanager
-def house(folder: Path, furniture: Furniture) -> Iterator[House]:
+def house(folder: Path, furniture: Furniture, tools: Sequence[ToolSpec]) -> Iterator[House]:
     """A thinker process with everything it needs, in a home of its own."""
     home = Home(folder / "home").prepare()
     seed_playbooks(home.playbooks, ())
-    incubator = Incubator()
-    with FakeHub() as hub, ScriptedServer() as model, Thinker(incubator, home.root, folder / "stderr.log") as thinker:
-        hub.tools = house_tools()
+    with FakeHub() as hub, ScriptedServer() as model, Thinker(home.root, folder / "stderr.log") as thinker:
+        hub.tools = list(tools)
         settings = {
             "THINKER_LLM_PROVIDER": "compatible",
             "COMPATIBLE_BASE_URL": model.openai_url,
             "COMPATIBLE_MODEL": "scripted",
             "LLM_SPACING_SECONDS": "0",
+            "MESSAGE_TEMPLATES": "false",  # else the question measured here needs no model
             "THINKER_SESSION_COMPACTION_COOLDOWN_SECONDS": "0",
         }
         yield House(thinker.adopt(hub.url, settings, AgentProfile(agent_id="annabelle")), hub, model, furniture)
-    incubator.close()
 
 
 def weight(part: object) -> float:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -30,7 +29,7 @@ from annabelle.core.tools import ToolSpec
 from annabelle.embeddings import EmbeddingConfig, make_embedder
 from annabelle.thinker.selection.hybrid_selector import HybridSelector
 from annabelle.thinker.selection.selection import SelectionRequest
-from measure import Report, data_arguments, median, percentile, running_hub, wait_for_built_in_tools
+from measure import Report, built_in_tools, data_arguments, median, percentile
 from recall_baselines import Baselines
 
 OURS = "ours"
@@ -143,12 +142,6 @@ def requests(folder: Path) -> list[dict[str, Any]]:
     lines = [line for file in sorted(folder.glob("*.jsonl")) for line in file.read_text(encoding="utf-8").splitlines()]
     rows = [json.loads(line) for line in lines if line.strip()]
     return [row for row in rows if "user" in row and row.get("tool") and "first" not in row]
-
-
-def built_in_tools() -> ToolList:
-    """As a hub lists them in an empty home."""
-    with tempfile.TemporaryDirectory() as folder, running_hub(Path(folder) / "home", {}) as hub:
-        return ToolList.model_validate(wait_for_built_in_tools(hub))
 
 
 async def measure_requests(rows: list[dict[str, Any]], provider: str, report: Report) -> None:

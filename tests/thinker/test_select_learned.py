@@ -59,6 +59,16 @@ async def test_the_tool_that_is_asked_for_stands_first_and_few_go_along(text: st
 
 
 @pytest.mark.req("FST-03", "SEL-04")
+async def test_what_the_message_asks_for_is_shown_whole_and_the_rest_in_brief() -> None:
+    selection = await select("remember that I am allergic to nuts")
+    assert "store_fact" not in selection.in_brief
+    assert {"get_status", "spawn_subagent"} <= selection.in_brief
+    found = selection.with_found(["spawn_subagent"])
+    assert "spawn_subagent" not in found.in_brief, "the model asked for it"
+    assert [tool.name for tool in found.shown()] == selection.names()
+
+
+@pytest.mark.req("FST-03", "SEL-04")
 async def test_core_tools_go_along_whatever_is_learned() -> None:
     assert set(CORE) <= set((await select("what files do I have?")).names())
 
@@ -75,7 +85,7 @@ def test_flat_odds_offer_more_and_clear_ones_few() -> None:
     flat = pick_learned([dict.fromkeys(names, 0.05)], set(names))
     clear = pick_learned([{"t0": 0.98, "t1": 0.01, "t2": 0.01}], set(names))
     assert len(flat) == 8
-    assert list(clear) == ["t0", "t1"]
+    assert list(clear) == ["t0"]
 
 
 @pytest.mark.req("FST-03")

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from annabelle.thinker.selection.hybrid_selector import SlimToolSpecs, shorten_description, slim_tool
+from annabelle.thinker.selection.selection import outline_tool
 from thinker.test_select import spec
 
 _SCHEMA = {
@@ -45,6 +46,20 @@ def test_a_schema_loses_words_and_no_rule() -> None:
         "additionalProperties": False,
     }
     assert len(json.dumps(slim)) < len(json.dumps(_SCHEMA)) / 1.8
+
+
+@pytest.mark.req("SEL-04")
+def test_a_tool_that_is_only_at_hand_is_shown_by_what_it_must_be_given() -> None:
+    told = spec("search", input_schema=slim_tool(spec("search", input_schema=_SCHEMA)).input_schema)
+    brief = outline_tool(told.model_copy(update={"description": "[Web | Search] Find a page.\nIt takes long."}))
+    assert brief.description == "Find a page. Also takes examples, size, kind."
+    assert brief.input_schema == {
+        "type": "object",
+        "properties": {"title": {"type": "string"}},
+        "required": ["title"],
+    }
+    bare = outline_tool(spec("ping", input_schema={"type": "object", "$defs": {"A": {"type": "string"}}}))
+    assert bare.input_schema == {"type": "object", "properties": {}, "$defs": {"A": {"type": "string"}}}
 
 
 def test_a_tool_is_slimmed_once() -> None:

@@ -154,7 +154,7 @@ class AgentLoop:
             request = ModelAsk(
                 call_id=f"{scope.brief.message_id}:{step}:m{attempt}",
                 messages=[*messages, *(second.messages if second is not None else ())],
-                tools=list(selection.tools),
+                tools=list(selection.tools) if choice.tool_mode == "trained" else selection.shown(),
                 temperature=self._temperature(selection),
                 tool_choice="required" if second is not None and second.way == "force" else "auto",
                 user_id=scope.brief.user_id,

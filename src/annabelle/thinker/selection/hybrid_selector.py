@@ -55,6 +55,8 @@ class ToolChoice:
 
     names: tuple[str, ...]
     cutoff: float
+    at_hand: frozenset[str] = frozenset()
+    """Those of them that are offered whatever the message asks for."""
 
 
 def choose_tools(candidates: SelectionCandidates, limits: SelectionLimits) -> ToolChoice:
@@ -72,8 +74,10 @@ def choose_tools(candidates: SelectionCandidates, limits: SelectionLimits) -> To
         named = list(candidates.routed.names) if top < limits.threshold else []
         # Where nothing stands out, the places that are left go to what may still be meant.
         possible = () if top >= _CLEAR and not ranking.in_parts else _possible_tools(ranking)
-    wanted = chain(candidates.core, candidates.forced, candidates.learned, fitting, possible, named)
-    return ToolChoice(_take_first(wanted, limits.max_tools), cutoff)
+    always = (*candidates.core, *candidates.forced)
+    wanted = chain(always, candidates.learned, fitting, possible, named)
+    at_hand = frozenset(always) - {*candidates.learned, *fitting, *named}
+    return ToolChoice(_take_first(wanted, limits.max_tools), cutoff, at_hand)
 
 
 def _cutoff(top: float, threshold: float, least_share: float) -> float:
@@ -110,7 +114,7 @@ def _take_first(names: Iterable[str], most: int) -> tuple[str, ...]:
 
 
 _LEARNED_MASS = 0.97
-_LEAST_LEARNED, _MOST_LEARNED = 2, 8
+_MOST_LEARNED = 8
 """Of a part of a message as many tools as have these odds together, so more where the odds are flat."""
 
 
@@ -120,7 +124,7 @@ def pick_learned(parts: Iterable[Mapping[str, float]], available: Container[str]
     for odds in parts:
         mass = odds.get(NO_TOOL, 0.0)
         for place, name in enumerate(sorted(odds, key=odds.__getitem__, reverse=True)):
-            if place >= _MOST_LEARNED or (place >= _LEAST_LEARNED and mass >= _LEARNED_MASS):
+            if place >= _MOST_LEARNED or (place and mass >= _LEARNED_MASS):
                 break
             if name in available:
                 found[name] = max(found.get(name, 0.0), odds[name])
@@ -244,7 +248,7 @@ class HybridSelector:
         if talk is not None and not ask.playbook_tools:
             # "Ok" may be the answer to a question, and what was in use is what it is about.
             kept = [*core, *(forced if talk == "assent" else ())]
-            choice = ToolChoice(tuple(dict.fromkeys(kept))[: self._limits.max_tools], 0.0)
+            choice = ToolChoice(tuple(dict.fromkeys(kept))[: self._limits.max_tools], 0.0, frozenset(kept))
             return self._make_selection(choice, catalogue, (), "small-talk")
         learned = self._pick_learned(ask, catalogue)
         ranked = catalogue.unlearned if learned else catalogue.rest
@@ -280,6 +284,7 @@ class HybridSelector:
             limit=self._limits.max_tools,
             others=tuple(tool for name, tool in catalogue.everything.items() if name not in chosen),
             wanted=choice.names,
+            in_brief=choice.at_hand - {tool.name for tool in catalogue.local},
         )
 
     def _catalogue_for(self, ask: SelectionRequest) -> _ToolCatalogue:

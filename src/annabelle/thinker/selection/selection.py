@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from annabelle.core.contract import ToolList, TurnBrief
 from annabelle.core.tools import JsonObject, ToolResult, ToolSpec
 
+_TAG: Final = re.compile(r"^\[[^\]]*\] ")
+_FIRST_SENTENCE: Final = re.compile(r"^(.+?[.!?]) .*$")
+_TYPE_KEYS: Final = frozenset({"type", "enum", "items", "properties", "required"})
 _IDENTIFIER: Final = re.compile(r"[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+")
 
 
@@ -65,6 +68,12 @@ class ToolSelection:
     """What was not selected: the model may look for it with `search_tools`."""
     wanted: tuple[str, ...] = field(default=(), repr=False)
     """The names of the selected tools, most wanted first: where there is no room, the last give way."""
+    in_brief: frozenset[str] = field(default=frozenset(), repr=False)
+    """Tools that are only at hand: the message does not ask for them, so the model sees them in brief."""
+
+    def shown(self) -> list[ToolSpec]:
+        """The tools as the model sees them."""
+        return [outline_tool(tool) if tool.name in self.in_brief else _without_closing(tool) for tool in self.tools]
 
     def spec(self, name: str) -> ToolSpec | None:
         return next((tool for tool in self.tools if tool.name == name), None)
@@ -83,10 +92,11 @@ class ToolSelection:
     def with_found(self, names: Iterable[str]) -> ToolSelection:
         """The same with tools the model asks for. The limit holds: those least wanted, and not asked for, give way."""
         asked = dict.fromkeys(names)
+        in_brief = self.in_brief - asked.keys()
         by_name = {tool.name: tool for tool in self.others if tool.name in asked}
         found = tuple(by_name[name] for name in asked if name in by_name)[: max(1, self.limit // 2)]
         if not found:
-            return self
+            return self if in_brief == self.in_brief else replace(self, in_brief=in_brief)
         crowded = max(0, len(self.tools) + len(found) - self.limit)
         idle = [name for name in self.wanted if name not in asked]
         leaving = set(idle[max(0, len(idle) - crowded) :]) if crowded else set[str]()
@@ -95,7 +105,38 @@ class ToolSelection:
         found = found[: max(0, self.limit - len(stay))]
         left = tuple(tool for tool in (*self.others, *self.tools) if tool not in found and tool not in stay)
         wanted = (*(name for name in self.wanted if name not in leaving), *(tool.name for tool in found))
-        return replace(self, tools=(*stay, *found), others=left, wanted=wanted)
+        return replace(self, tools=(*stay, *found), others=left, wanted=wanted, in_brief=in_brief)
+
+
+def outline_tool(tool: ToolSpec) -> ToolSpec:
+    """What it does in a sentence, what it must be given, and the names of what it may be given besides."""
+    schema = tool.input_schema
+    properties = cast("dict[str, JsonObject]", schema.get("properties") or {})
+    required = cast("list[str]", schema.get("required") or [])
+    optional = [name for name in properties if name not in required]
+    text = _FIRST_SENTENCE.sub(r"\1", _TAG.sub("", " ".join(tool.description.split())))
+    return tool.model_copy(
+        update={
+            "description": f"{text} Also takes {', '.join(optional)}." if optional else text,
+            "input_schema": {
+                **{key: schema[key] for key in ("$defs", "definitions") if key in schema},
+                "type": "object",
+                "properties": {name: _outline_parameter(properties[name]) for name in required if name in properties},
+                **({"required": required} if required else {}),
+            },
+        }
+    )
+
+
+def _without_closing(tool: ToolSpec) -> ToolSpec:
+    """That there are no more parameters than those listed goes without saying; the hub checks it."""
+    kept = {key: value for key, value in tool.input_schema.items() if key != "additionalProperties" or value}
+    return tool.model_copy(update={"input_schema": kept})
+
+
+def _outline_parameter(schema: JsonObject) -> JsonObject:
+    kept = {key: value for key, value in schema.items() if key in _TYPE_KEYS}
+    return kept if "type" in kept else schema
 
 
 class ToolSelector(Protocol):
