@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -69,6 +70,22 @@ async def test_a_running_ollama_is_found_with_the_model_it_has(
     assert other.model == "mistral:latest"
 
 
+@pytest.mark.req("LLM-02")
+async def test_a_running_server_answers_with_the_agents_own_model(
+    two_models: ScriptedServer, make_service: MakeService
+) -> None:
+    settings = quiet(ollama_base_url=two_models.url, ollama_model="llama3.2")
+    assert (await make_service(settings, model="mistral").choose()).model == "mistral:latest"
+
+
+@pytest.mark.req("LLM-02")
+async def test_the_embedded_engine_answers_with_the_agents_own_model(make_service: MakeService, tmp_path: Path) -> None:
+    own = tmp_path / "own.gguf"
+    own.touch()
+    choice = await make_service(quiet(thinker_llm_provider="embedded"), model=str(own)).choose()
+    assert (choice.provider, choice.model) == ("embedded", "own")
+
+
 @pytest.mark.req("LLM-01")
 async def test_the_model_of_lm_studio_is_found_out(two_models: ScriptedServer, make_service: MakeService) -> None:
     service = make_service(quiet(lmstudio_base_url=two_models.openai_url))
@@ -86,6 +103,21 @@ async def test_with_no_key_and_no_server_the_packaged_model_answers_and_says_wha
     assert "very small" in choice.explanation
     for way in ("a key", "Ollama", "LM Studio", "fetches models", "annabelle init"):
         assert way in choice.explanation
+
+
+@pytest.mark.req("LLM-03")
+async def test_a_local_server_without_models_leaves_the_answer_to_the_packaged_one(make_service: MakeService) -> None:
+    with ScriptedServer(models=[]) as empty:
+        service = make_service(quiet(ollama_base_url=empty.url, lmstudio_base_url=empty.openai_url))
+        choice = await service.choose()
+    assert (choice.provider, choice.model) == ("embedded", "smollm2-135m")
+
+
+@pytest.mark.req("LLM-03")
+@pytest.mark.parametrize("provider", ["groq", "anthropic", "openai", "openrouter"])
+async def test_a_key_of_blanks_is_no_key(provider: str, make_service: MakeService) -> None:
+    choice = await make_service(quiet(**{f"{provider}_api_key": "  "})).choose()
+    assert choice.provider == "embedded"
 
 
 @pytest.mark.req("LLM-02")

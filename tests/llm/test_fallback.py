@@ -93,6 +93,30 @@ async def test_a_provider_that_is_down_limits_us_or_refuses_the_key_is_stood_in_
 
 
 @pytest.mark.req("LLM-06")
+@pytest.mark.parametrize("spare", ["groq:spare", "lmstudio:llama-3.3-70b-versatile"])
+async def test_another_model_of_the_same_provider_and_the_same_model_at_another_can_stand_in(
+    spare: str, model: ScriptedServer, other: ScriptedServer, make_service: MakeService
+) -> None:
+    model.rules(Rule(model="llama-3.3-70b-versatile", reply=Reply.failing(503)))
+    call = (await ask(make_service(two(model.openai_url, other, llm_fallbacks=spare)), "hello")).done.call
+    assert f"{call.provider}:{call.model}" == spare
+
+
+@pytest.mark.req("LLM-06")
+async def test_the_third_model_answers_when_the_first_two_fail(
+    model: ScriptedServer, other: ScriptedServer, make_service: MakeService, book: Book
+) -> None:
+    model.rules(Rule(reply=Reply.failing(503)))
+    settings = two(DEAD, model, llm_fallbacks="lmstudio:spare, compatible:last", compatible_base_url=other.openai_url)
+    assert (await ask(make_service(settings), "hello")).text == "You said: hello"
+    assert [(call.provider, call.outcome) for call in book.settled] == [
+        ("groq", "error"),
+        ("lmstudio", "error"),
+        ("compatible", "ok"),
+    ]
+
+
+@pytest.mark.req("LLM-06")
 async def test_a_provider_that_can_not_be_reached_or_takes_too_long_is_stood_in_for(
     model: ScriptedServer, other: ScriptedServer, make_service: MakeService
 ) -> None:
@@ -237,6 +261,7 @@ async def test_each_switch_and_each_change_of_health_is_in_the_trace(
     data = line["data"]
     assert isinstance(data, dict)
     assert (data["from"], data["to"]) == ("groq:llama-3.3-70b-versatile", "lmstudio:spare")
+    assert "status 503" in data["reason"]
     assert '"provider.health"' in home.traces_file.read_text()
 
 

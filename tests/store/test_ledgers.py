@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from sqlalchemy import select
 
 from annabelle.core.contract import ModelCall, Reserve, TokenUsage
 from annabelle.core.errors import Conflict, NotFound
 from annabelle.store import cost_control, ledger, message_state, messages, sessions, tool_calls
 from annabelle.store.database import Database
+from annabelle.store.tables import model_calls
 from annabelle.store.tool_calls import NewToolCall, StartedToolCall
 
 
@@ -80,6 +82,16 @@ async def test_a_model_call_is_counted_once_however_often_it_is_told(db: Databas
     (total,) = await db.read(lambda c: ledger.sum_usage(c, "owner"))
     assert (total.calls, total.open) == (1, 0)
     assert total.usage == TokenUsage(input_tokens=100, output_tokens=20, cached_tokens=5, cost_usd=0.5)
+
+
+@pytest.mark.req("LLM-07")
+async def test_a_settled_call_is_stored_with_everything_known_about_it(db: Database) -> None:
+    await db.write(lambda c: ledger.reserve_call(c, reserve("a")))
+    call = settled("a", provider="ollama", model="n").model_copy(update={"outcome": "error", "error_code": "down"})
+    await db.write(lambda c: ledger.settle_call(c, call))
+    row = await db.read(lambda c: c.execute(select(model_calls)).mappings().one())
+    expected = {**call.model_dump(exclude={"usage"}), **call.usage.model_dump()}
+    assert {name: row[name] for name in expected} == expected
 
 
 async def test_a_call_that_was_never_reserved_is_settled_all_the_same(db: Database) -> None:

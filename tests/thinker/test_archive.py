@@ -77,7 +77,7 @@ async def test_who_waits_longer_than_any_date_reaches_never_archives(tmp_path: P
     assert [one.message_id for one in (await viewed(talk)).turns] == ["msg_0"]
 
 
-@pytest.mark.req("SES-03", "THK-02")
+@pytest.mark.req("SES-03", "THK-02", "LLM-05")
 async def test_what_rests_is_archived_without_a_message_once_whoever_looks(
     make_store: MakeStore, tmp_path: Path
 ) -> None:

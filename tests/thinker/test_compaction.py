@@ -30,7 +30,7 @@ def ids(turns: object) -> list[str]:
     return [one.message_id for one in turns]  # type: ignore[attr-defined]
 
 
-@pytest.mark.req("SES-02")
+@pytest.mark.req("SES-02", "LLM-05")
 @pytest.mark.incident("I-21")
 async def test_older_turns_become_a_summary_and_the_last_five_stay_word_for_word(
     make_store: MakeStore, tmp_path: Path

@@ -239,7 +239,7 @@ async def test_a_replay_of_a_second_chance_ends_the_same(tmp_path: Path, finishe
     assert len({call.call_id for call in bench.tools.calls}) == 1
 
 
-@pytest.mark.req("LOOP-05")
+@pytest.mark.req("LOOP-05", "LLM-04")
 async def test_the_usage_of_every_call_is_in_the_record_and_in_the_events(tmp_path: Path) -> None:
     leak = '<tool_call>{"name": "send_email", "arguments": {}}</tool_call>'
     bench = mailing(tmp_path, SENT, leak, SENT)

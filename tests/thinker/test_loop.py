@@ -188,7 +188,7 @@ async def test_a_success_in_between_forgives_the_mistakes(tmp_path: Path) -> Non
     assert (await Bench(tmp_path, model, tools).run()).text == "I managed."
 
 
-@pytest.mark.req("LOOP-07")
+@pytest.mark.req("LOOP-07", "LLM-04")
 @pytest.mark.parametrize(
     ("error", "advice"),
     [

@@ -179,7 +179,7 @@ async def test_without_vectors_relevance_goes_by_words():
     assert thinking.finished("msg_1", success=True)["recoveries"] == 0
 
 
-@pytest.mark.req("CMP-04", "CMP-02")
+@pytest.mark.req("CMP-04", "CMP-02", "LLM-05")
 async def test_the_notes_of_the_cheap_model_stand_before_what_the_rules_kept():
     thinking, model, _ = noting(json.dumps(NOTES))
     history = long_history()
