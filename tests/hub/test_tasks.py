@@ -58,7 +58,7 @@ async def said(machine: RunningHub, context: CallContext) -> list[StoredMessage]
     return [message for message in listed if message.kind == "said"]
 
 
-@pytest.mark.req("RTR-05")
+@pytest.mark.req("RTR-05", "FST-05")
 async def test_a_queued_call_is_made_once_for_the_person_and_told_in_the_thread(
     machine: RunningHub, work: Work
 ) -> None:
@@ -68,6 +68,8 @@ async def test_a_queued_call_is_made_once_for_the_person_and_told_in_the_thread(
     assert result.structured is not None
     task_id = str(result.structured["taskId"])
     assert (task_id, again.structured) == (make_task_id(context), result.structured)
+    assert task_id in result.text
+    assert result.display == "The task is queued. Its result is told in this chat."
     task = await ended(machine, task_id)
     (made,) = work.calls
     assert (made.caller, made.agent_id, made.user_id, made.message_id) == (

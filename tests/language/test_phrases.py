@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from pathlib import Path
 
@@ -10,13 +11,21 @@ import pytest
 
 import annabelle
 from annabelle.core.errors import ConfigMistake
+from annabelle.core.home import Home
 from annabelle.language.phrases import FILE_NAME, NAMED, NTH, PhraseBook, Sentence, ToolPhraseFile
 from annabelle.language.tool_odds import packaged_tool_odds
+from servers.every_server import NAMES, build
 
 PACKAGE = Path(annabelle.__file__).parent
 FILES = [*sorted(PACKAGE.glob(f"servers/*/{FILE_NAME}")), PACKAGE / "hub" / "tools" / FILE_NAME]
 SHARED = sorted((PACKAGE / "language" / "en" / "phrases").glob("*.toml"))
 LEAST = 6
+SURFACE = Path(__file__).parents[1] / "project" / "public_surface.json"
+# Models use these on their own. The phrases of `memory_store_fact` are those of the hub's `store_fact`.
+NOT_ASKED_FOR = {
+    *("send_message", "send_telegram", "search_tools", "search_agent_history", "update_workspace"),
+    "memory_store_fact",
+}
 DEV_ROWS = Path(__file__).with_name("dev_rows.txt")
 
 
@@ -28,6 +37,16 @@ def book() -> PhraseBook:
 @pytest.mark.req("FST-02")
 def test_every_server_has_phrases_beside_its_manifest() -> None:
     assert {file.parent for file in PACKAGE.glob("servers/*/manifest.toml")} == {file.parent for file in FILES[:-1]}
+
+
+@pytest.mark.req("FST-02")
+def test_every_tool_that_is_built_has_phrases(book: PhraseBook, home: Home) -> None:
+    """The hub's own tools stand in the list of the public surface, which a test of its own compares with the code."""
+    built = {f"{name}_{tool.name}": tool.audience for name in NAMES for tool in build(name).tools.values()}
+    known = {*built, *json.loads(SURFACE.read_text())["tools"]}
+    with_phrases = {tool for file in book.files for tool, told in file.tools.items() if told.phrases}
+    assert {tool for tool in known - with_phrases if built.get(tool) != "hub"} == NOT_ASKED_FOR
+    assert with_phrases <= known
 
 
 @pytest.mark.req("FST-02")

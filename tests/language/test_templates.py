@@ -21,6 +21,16 @@ def call_of(text: str) -> tuple[str, dict[str, str]] | None:
     return None if match is None else (match.tool, match.arguments)
 
 
+# "I like tea", a second clause, and words that join them.
+JOINED = {
+    "en": ("remember that I like tea", "call Bob", "and or but then if when"),
+    "de": ("merk dir, dass ich Tee mag", "ruf Bob an", "und oder aber dann wenn falls"),
+    "fr": ("retiens que j'aime le thé", "appelle Bob", "et ou mais puis si quand"),
+    "es": ("recuerda que me gusta el té", "llama a Bob", "y o pero luego si cuando"),
+    "pl": ("zapamiętaj, że lubię herbatę", "zadzwoń do Boba", "i lub ale potem jeśli kiedy"),
+}
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_language_has_the_whole_list(language: str) -> None:
     templates = Templates.read([FOLDER / language / "templates.toml"])
@@ -108,6 +118,14 @@ def test_a_stop_is_heard(text: str) -> None:
 )
 def test_on_doubt_the_model_decides(text: str) -> None:
     assert call_of(text) is None
+
+
+@pytest.mark.parametrize("language", sorted(file.parent.name for file in FOLDER.glob("*/templates.toml")))
+def test_a_second_clause_is_a_doubt_in_every_language(language: str) -> None:
+    first, second, joiners = JOINED[language]
+    assert call_of(first) is not None
+    understood = [joiner for joiner in joiners.split() if call_of(f"{first} {joiner} {second}") is not None]
+    assert understood == []
 
 
 @given(st.text(max_size=400))

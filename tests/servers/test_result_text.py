@@ -106,13 +106,13 @@ def test_a_structure_is_told_in_lines() -> None:
             "hidden": False,
             "note": None,
             "tags": ["a", "b"],
-            "files": [{"name": "x.pdf", "size": 3, "file_id": "f1"}, {"name": "y.pdf", "size": 4}],
+            "files": [{"name": "x.pdf", "size": 3, "file_id": "f1"}, {"name": "y.pdf", "size": 4, "locked": True}],
             "drafts": [],
         }
     )
     assert said == (
         "Title: Trip\nLast run: 2026-03-04 05:06\nShared.\nTags: a, b\n"
-        "Files:\n- x.pdf (size 3)\n- y.pdf (size 4)\nNo drafts."
+        "Files:\n- x.pdf (size 3)\n- y.pdf (size 4, locked yes)\nNo drafts."
     )
 
 

@@ -13,6 +13,7 @@ from annabelle.core.tools import ToolAnnotations, ToolResult
 from annabelle.core.trace import read_trace
 from annabelle.thinker.loop.direct_call import DirectCalls
 from thinker.fakes import Bench, DictTools, ListedModel
+from thinker.test_select import house_bench
 
 pytestmark = pytest.mark.req("INT-01")
 
@@ -31,6 +32,7 @@ def make_bench(folder: Path, *replies: Any, **tools: Any) -> tuple[Bench, DictTo
     return bench, known
 
 
+@pytest.mark.req("FST-05")
 async def test_a_template_calls_its_tool_and_answers_without_a_model(tmp_path: Path) -> None:
     bench, tools = make_bench(tmp_path)
     result = await bench.run("What files do I have?", message_id="msg_1", trace_id="tr_1")
@@ -87,6 +89,18 @@ async def test_a_phrase_of_ones_own_is_understood_and_never_deletes_or_sends(tmp
     assert (await bench.run("ls")).text == "a.txt"
     assert (await bench.run("mail it")).text == "To whom?"
     assert [call.name for call in tools.calls] == ["filer_list_files"]
+
+
+@pytest.mark.req("FST-02")
+@pytest.mark.parametrize(("text", "offered"), [("could you feed the dragon now", True), ("how is the dragon", False)])
+async def test_a_tool_is_offered_for_about_the_words_of_a_phrase_of_ones_own(
+    tmp_path: Path, text: str, offered: bool
+) -> None:
+    (tmp_path / "phrases.toml").write_text('[web_browser_click]\nphrases = ["feed dragon"]\n')
+    bench = house_bench(tmp_path)
+    bench.parts = replace(bench.parts, direct_calls=DirectCalls(tmp_path / "phrases.toml"))
+    await bench.run(text)
+    assert ("web_browser_click" in [tool.name for tool in bench.model.requests[0].tools]) is offered
 
 
 async def test_a_damaged_file_of_ones_own_is_told_and_stops_nothing(tmp_path: Path) -> None:

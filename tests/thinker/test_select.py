@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from annabelle.core.contract import ToolList
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject, ToolSpec
+from annabelle.core.trace import read_trace
 from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ModelName, make_embedder
 from annabelle.language.lexicon import load_lexicon
+from annabelle.skills.playbook_folder import PlaybookFolder
 from annabelle.thinker.selection import hybrid_selector
 from annabelle.thinker.selection.hybrid_selector import (
     CORE,
@@ -47,6 +49,7 @@ _HOUSE = {
     "codexec": "execute_code run_script",
     "web": "browser_navigate browser_click browser_take_screenshot",
 }
+_OTHERS = [f"{server}_{name}" for server, names in _HOUSE.items() for name in names.split()]
 
 
 def spec(name: str, server: str = "hub", **fields: object) -> ToolSpec:
@@ -74,6 +77,21 @@ def nothing_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hybrid_selector, "packaged_tool_odds", lambda: None)
 
 
+@pytest.fixture
+def rank_with(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Gives the first tools of the house these scores, whatever the message is."""
+
+    def stub(*scores: float) -> None:
+        ranked = tuple(RankedTool(name, score) for name, score in zip(_OTHERS, scores, strict=False))
+
+        async def rank(_ranker: ToolRanker, _tools: ToolList, _text: str) -> ToolRanking:
+            return ToolRanking(ranked, "hybrid")
+
+        monkeypatch.setattr(ToolRanker, "rank", rank)
+
+    return stub
+
+
 class NoVectors:
     model = ModelName("none", "")
 
@@ -95,6 +113,16 @@ async def select(text: str, *, vectors: bool = True, tools: ToolList | None = No
     return await selector(vectors=vectors).select(asked)
 
 
+def house_bench(folder: Path) -> Bench:
+    """A turn whose model is offered what the selector picks from the house."""
+    listed = house().tools
+    tools = DictTools(**{tool.name: lambda _: "Done." for tool in listed})
+    tools.specs = list(listed)
+    bench = Bench(folder, ListedModel("Fine."), tools)
+    bench.parts = replace(bench.parts, selector=selector(vectors=False))
+    return bench
+
+
 @pytest.mark.req("SEL-01")
 async def test_required_tools_are_exactly_those_and_nothing_else() -> None:
     chosen = await select(
@@ -102,10 +130,13 @@ async def test_required_tools_are_exactly_those_and_nothing_else() -> None:
         required_tools=("filer_read_file", "gone_tool"),
         sticky=("searcher_web_search",),
         playbook_tools=("gmail_send_email",),
+        local=(spec("search_agent_history", "thinker"),),
     )
     assert chosen.names() == ["filer_read_file"]
     assert chosen.missing == ("gone_tool",)
     assert (await select("send a mail", required_tools=())).names() == []
+    alias = await select("send a mail", required_tools=("send_telegram",))
+    assert (alias.names(), alias.missing) == (["send_telegram"], ())
     assert chosen.report is not None
     assert chosen.report.method == "required"
 
@@ -118,6 +149,13 @@ async def test_a_question_about_files_gets_file_tools_and_the_core_and_little_el
     assert {"filer_list_files", "filer_search_files", *CORE} <= names
     assert len(names) <= 20
     assert "send_telegram" not in names  # the same tool under its old name would be sent twice
+
+
+@pytest.mark.req("SEL-04")
+@pytest.mark.parametrize("text", ["hello", "send an email to Ada", "xyzzy plugh"])
+async def test_the_five_tools_that_are_promised_are_always_there(text: str) -> None:
+    promised = {"send_message", "store_fact", "search_memories", "get_status", "spawn_subagent"}
+    assert promised <= set((await select(text)).names())
 
 
 @pytest.mark.req("SEL-04")
@@ -159,6 +197,28 @@ async def test_sticky_and_playbook_tools_are_in_whatever_the_message_says() -> N
         "take a screenshot", sticky=("filer_read_file", "gone"), playbook_tools=("gmail_find_free_time",)
     )
     assert {"filer_read_file", "gmail_find_free_time", "web_browser_take_screenshot"} <= set(chosen.names())
+
+
+@pytest.mark.req("SEL-06", "SEL-09")
+@pytest.mark.parametrize("text", ["Good morning!", "Good morning, take a screenshot"])
+async def test_the_model_gets_the_tools_of_the_playbook_that_matches_even_for_a_greeting(
+    tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "briefing.md").write_text(
+        "---\nname: briefing\ndescription: The day\nkeywords: [good morning]\n"
+        "required_tools: [gmail_find_free_time]\n---\nTell what is due.\n"
+    )
+    bench = house_bench(tmp_path)
+    await bench.run(text)
+    bench.parts = replace(bench.parts, playbooks=PlaybookFolder(tmp_path))
+    await bench.run(text, trace_id="tr_1")
+    without, offered = ([tool.name for tool in request.tools] for request in bench.model.requests)
+    assert "gmail_find_free_time" not in without
+    assert "gmail_find_free_time" in offered
+    (told,) = [
+        line["data"] for line in read_trace(tmp_path / "traces.jsonl", "tr_1") if line["event"] == "tools.selected"
+    ]
+    assert (told["selected"], told["total"]) == (len(offered), len(house().tools) - 1)
 
 
 @pytest.mark.req("SEL-05")
@@ -219,15 +279,29 @@ async def test_a_tool_that_clearly_fits_calms_the_model() -> None:
     assert vague.temperature is None
 
 
+@pytest.mark.req("SEL-08")
+@pytest.mark.parametrize(("score", "temperature"), [(0.59, None), (0.6, None), (0.65, 0.3)])
+async def test_the_model_is_asked_at_a_low_temperature_above_a_top_score_of_six_tenths(
+    tmp_path: Path, rank_with: Callable[..., None], score: float, temperature: float | None
+) -> None:
+    rank_with(score, 0.1)
+    bench = house_bench(tmp_path)
+    await bench.run("xyzzy plugh")
+    assert [request.temperature for request in bench.model.requests] == [temperature]
+
+
 @pytest.mark.req("SEL-09")
 async def test_a_selection_says_how_it_came_about(monkeypatch: pytest.MonkeyPatch) -> None:
     # Loading the vectors may take longer than a person would wait; here only the report counts.
     monkeypatch.setattr(ToolRanker.__init__, "__defaults__", (seconds(30),))
-    report = (await select("delete a file")).report
+    chosen = await select("delete a file")
+    report = chosen.report
     assert report is not None
     assert report.method == "hybrid"
     assert report.total == len(house().tools) - 1
-    assert 0 < report.cutoff <= report.top_score <= 1
+    assert report.selected == len(chosen.tools) < report.total
+    assert 0.97 < report.top_score <= 1
+    assert report.cutoff == pytest.approx(0.85 * report.top_score)
     assert len(report.top) == 5
     assert report.top[0] == ("filer_delete_file", report.top_score)
 
@@ -338,6 +412,47 @@ def test_unless_it_is_set_otherwise_these_are_the_limits_of_a_selection() -> Non
     usual = Settings()
     assert (usual.tool_selector_threshold, usual.tool_selector_top_k) == (0.3, 15)
     assert (usual.tool_selector_min_tools, usual.tool_selector_max_tools) == (5, 25)
+
+
+@pytest.mark.req("SEL-02")
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({}, 7),
+        ({"tool_selector_threshold": 0.2}, 13),
+        ({"tool_selector_threshold": 0.1}, 15),
+        ({"tool_selector_threshold": 0.1, "tool_selector_top_k": 10}, 10),
+        ({"tool_selector_threshold": 0.6}, 5),
+        ({"tool_selector_threshold": 0.6, "tool_selector_min_tools": 3}, 3),
+        ({"tool_selector_max_tools": 10}, 4),
+    ],
+)
+async def test_the_settings_decide_how_many_ranked_tools_are_selected(
+    rank_with: Callable[..., None], changes: dict[str, float], count: int
+) -> None:
+    rank_with(0.98, *[0.9] * 6, *[0.7] * 6, *[0.45] * 12)
+    text = "xyzzy plugh"
+    chosen = await selector(**changes).select(SelectionRequest(brief(text), text, house()))
+    assert set(chosen.names()) == {*CORE, *_OTHERS[:count]}
+
+
+@pytest.mark.req("SEL-02")
+@pytest.mark.parametrize(("top", "ranked", "named"), [(0.29, 5, 7), (0.31, 10, 5)])
+def test_below_the_threshold_the_groups_that_words_name_count_more_than_the_ranking(
+    top: float, ranked: int, named: int
+) -> None:
+    tools = tuple(RankedTool(f"t{n}", top) for n in range(10))
+    group = tuple(f"named{n}" for n in range(7))
+    claims = SelectionCandidates((), (), ToolRanking(tools, "hybrid"), RoutedTools(group, matched=True))
+    assert choose_tools(claims, _LIMITS).names == (*(f"t{n}" for n in range(ranked)), *group[:named])
+
+
+@pytest.mark.req("SEL-02", "SEL-03")
+@pytest.mark.parametrize(("top", "offered"), [(0.29, True), (0.31, False)])
+def test_the_default_groups_are_offered_below_the_threshold_only(top: float, offered: bool) -> None:
+    ranking = ToolRanking((RankedTool("t0", top),), "hybrid")
+    claims = SelectionCandidates((), (), ranking, RoutedTools(("search",), matched=False))
+    assert ("search" in choose_tools(claims, _LIMITS).names) is offered
 
 
 def test_fewer_tools_are_sent_when_one_stands_out_than_when_all_are_alike() -> None:

@@ -89,6 +89,12 @@ def test_flat_odds_offer_more_and_clear_ones_few() -> None:
 
 
 @pytest.mark.req("FST-03")
+def test_a_tool_that_is_gone_is_not_picked_however_likely_it_is() -> None:
+    assert pick_learned([{"gone": 0.6, "t0": 0.3, NO_TOOL: 0.1}], {"t0", "t1"}) == {"t0": 0.3}
+    assert pick_learned([{"gone": 1.0}], {"t0"}) == {}
+
+
+@pytest.mark.req("FST-03")
 async def test_tools_of_other_servers_are_ranked_as_before_and_join() -> None:
     flight = spec("airline_book_flight", "Book a flight from one city to another on a date.", "airline")
     selection = await select("book a flight from Oslo to Rome on Friday", flight)
@@ -97,14 +103,22 @@ async def test_tools_of_other_servers_are_ranked_as_before_and_join() -> None:
 
 
 @pytest.mark.req("FST-03")
-@pytest.mark.parametrize("text", ["Welche Dateien habe ich?", "quels fichiers ai-je ?", "今日の天気は"])
-async def test_another_language_is_left_to_the_ranking(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Welche Dateien habe ich?", "filer_list_files"),
+        ("quels fichiers ai-je ?", "filer_list_files"),
+        ("今日の天気は", "everyday_get_weather"),
+    ],
+)
+async def test_another_language_is_left_to_the_ranking(text: str, wanted: str) -> None:
     odds = packaged_tool_odds()
     assert odds is not None
     assert odds(text) == {}
     selection = await select(text)
     assert selection.report is not None
     assert selection.report.method != "learned"
+    assert wanted in selection.names()
 
 
 @pytest.mark.req("FST-03")

@@ -95,6 +95,9 @@ async def first(ranker: ToolRanker, text: str) -> str:
     return (await ranker.rank(HOUSE, text)).tools[0].name
 
 
+_EVIDENCE = ("words", "concepts", "whole", "part", "name", "near")
+
+
 @pytest.fixture
 def packaged() -> ToolRanker:
     return ToolRanker(make_embedder(EmbeddingConfig(), None), timeout_seconds=60)
@@ -110,12 +113,12 @@ async def test_meaning_ranks_where_no_word_fits_and_words_rank_beside_it() -> No
 
 
 @pytest.mark.req("SEL-10")
-@pytest.mark.parametrize("part", ["words", "concepts", "whole", "part", "name"])
+@pytest.mark.parametrize("part", _EVIDENCE)
 def test_each_kind_of_evidence_counts_beside_the_others(part: str) -> None:
     even, second = np.full(3, 0.5, np.float32), np.array([0.2, 0.9, 0.1], np.float32)
-    scores = {name: second if name == part else even for name in ("words", "concepts", "whole", "part", "name")}
+    scores = {name: second if name == part else even for name in _EVIDENCE}
     evidence = WordEvidence(scores["words"], scores["concepts"], elsewhere=False, asked=1.0)
-    fused = fuse_scores(evidence, MeaningScores(scores["whole"], scores["part"], scores["name"], near=None))
+    fused = fuse_scores(evidence, MeaningScores(scores["whole"], scores["part"], scores["name"], scores["near"]))
     assert fused.order.tolist() == [1, 0, 2]
 
 
