@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterator
@@ -64,7 +65,7 @@ def main() -> None:
         raise SystemExit("The packaged weights are not installed: run make test once.")
     about = {
         "weights": fingerprint(weights),
-        "size": ADAPTER.stat().st_size,
+        "adapter": hashlib.sha256(ADAPTER.read_bytes()).hexdigest(),
         "given": given_values(load_book(), load_schemas()),
     }
     ABOUT.write_text(json.dumps(about, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

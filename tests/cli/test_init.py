@@ -144,6 +144,13 @@ def test_a_key_is_read_unseen_and_a_wrong_one_is_not_kept(
     assert "wrong-key-77" not in screen.seen
     screen.press("\x03")
     assert screen.wait() == 130
+    skipped = Terminal(known | {"GROQ_BASE_URL": f"{servers.url}/v1"}, "init")
+    for expected, typed in (("Choice", "1\n"), ("Choice", "\n"), ("Key of Groq", "s\n")):
+        skipped.expect(expected)
+        skipped.press(typed)
+    skipped.expect("call you")
+    assert kept(home) == {}
+    skipped.close()
     again = run(
         known | {"GROQ_BASE_URL": f"{servers.url}/v1"}, "init", "--model", "groq", "--key-stdin", stdin=f"{GOOD_KEY}\n"
     )
@@ -159,6 +166,9 @@ def test_without_a_network_a_key_is_kept_untested(known: dict[str, str], home: H
     )
     assert "kept untested" in done.stdout
     assert kept(home)["ANTHROPIC_API_KEY"] == GOOD_KEY
+    empty = run(known | {"ANTHROPIC_BASE_URL": NOBODY}, "init", "--model", "anthropic", "--key-stdin", stdin="")
+    assert "There is no key" in empty.stderr
+    assert kept(home)["ANTHROPIC_API_KEY"] == GOOD_KEY, "nothing is taken away"
 
 
 def test_options_ask_nothing_and_say_what_changed(known: dict[str, str], home: Home) -> None:

@@ -23,7 +23,7 @@ from pydantic_ai.messages import (
 from annabelle.core.tools import ToolSpec
 from annabelle.language.tool_odds import packaged_tool_odds
 from annabelle.llm.backend import Backend, BackendAnswer, BackendEvent, ModelQuestion
-from annabelle.llm.embedded import adapter
+from annabelle.llm.embedded import adapter, packaged_mind
 from annabelle.llm.embedded.adapter import about_adapter, adapter_for, fingerprint
 from annabelle.llm.embedded.engine import make_backend
 from annabelle.llm.embedded.packaged_mind import (
@@ -293,6 +293,13 @@ async def test_without_tools_the_model_is_asked_as_it_comes() -> None:
     assert text_of(await respond(PackagedMind(Writer(), plain), [user("sum it up")], [])) == "A summary."
 
 
+@pytest.mark.req("FST-04")
+async def test_with_damaged_odds_it_says_so_instead_of_inventing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packaged_mind, "packaged_tool_odds", lambda: None)
+    answer = text_of(await respond(PackagedMind(Writer("I did it."), Writer("I did it.")), [user("buy tea")], [READ]))
+    assert "missing or damaged" in answer
+
+
 @pytest.mark.req("FST-01")
 def test_clear_odds_offer_one_tool_and_flat_ones_nine() -> None:
     odds = packaged_tool_odds()
@@ -315,10 +322,11 @@ def test_the_adapter_is_for_the_packaged_weights_and_no_others(tmp_path: Path, m
     other.write_bytes(weights.read_bytes()[:-1] + b"x")
     assert fingerprint(other) != about_adapter()["weights"]
     assert adapter_for(other) is None
-    torn = tmp_path / "adapter.gguf"
-    torn.write_bytes(adapter.ADAPTER.read_bytes()[:5_000])
-    monkeypatch.setattr(adapter, "ADAPTER", torn)
-    assert adapter_for(weights) is None
+    torn, whole = tmp_path / "adapter.gguf", adapter.ADAPTER.read_bytes()
+    for damaged in (whole[:5_000], whole[:5_000_000] + bytes(20_000) + whole[5_020_000:]):
+        torn.write_bytes(damaged)
+        monkeypatch.setattr(adapter, "ADAPTER", torn)
+        assert adapter_for(weights) is None
     monkeypatch.setattr(adapter, "ADAPTER", tmp_path / "missing.gguf")
     assert adapter_for(weights) is None
 

@@ -35,6 +35,7 @@ async def test_an_empty_file_is_text(call: CallTool, workspace: Path) -> None:
     (workspace / "a.txt").touch()
     result = await call("read_file", path="a.txt")
     assert (result.kind, result.content) == ("text", "")
+    assert result.to_text() == "a.txt is empty."
 
 
 @pytest.mark.parametrize(

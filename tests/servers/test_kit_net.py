@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import ipaddress
-import socket
 import ssl
 import zlib
 from collections.abc import AsyncIterator
@@ -302,17 +301,9 @@ async def test_a_name_nobody_knows_is_said_in_a_sentence() -> None:
         return []
 
     for resolve in (fails, nothing):
-        with pytest.raises(Unavailable, match=r"gone\.example"):
+        with pytest.raises(Unavailable, match=r"gone\.example") as caught:
             await HostAccess(AllowedPrivateHosts(), resolve).resolve_allowed("gone.example", 80)
-
-
-async def test_without_a_network_the_name_is_not_blamed() -> None:
-    async def offline(host: str, port: int) -> list[str]:
-        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
-
-    with pytest.raises(Unavailable) as caught:
-        await HostAccess(AllowedPrivateHosts(), offline).resolve_allowed("weather.example", 80)
-    assert caught.value.hint == "Is this machine online?"
+        assert "offline" in str(caught.value.hint), "who asked for the weather typed no address"
 
 
 async def test_a_lookup_that_hangs_ends(monkeypatch: pytest.MonkeyPatch) -> None:

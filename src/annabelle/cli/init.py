@@ -148,6 +148,8 @@ class Setup:
         if key is not None:
             if provider is None or not provider.needs_key:
                 raise CallerMistake("A key belongs to a provider.", hint="As in --model groq --key-stdin.")
+            if not key:
+                raise CallerMistake("There is no key on standard input.", hint="Nothing was changed.")
             self._save_key(provider, key)
         registry = GgufRegistry(self.home)
         wanted = PACKAGED if named == "packaged" else named
@@ -163,7 +165,11 @@ class Setup:
         services = [provider for provider in PROVIDERS.values() if provider.needs_key]
 
         def use(provider: ModelProvider) -> None:
-            self._save_key(provider, ask_line(f"Key of {provider.label} (it is not shown)", "--key-stdin", secret=True))
+            key = ask_line(f"Key of {provider.label} (it is not shown; s skips)", "--key-stdin", secret=True)
+            if key.strip().lower() == "s":
+                print_line(_SKIPPED)
+                return
+            self._save_key(provider, key)
             self.use_model(provider.name)
 
         self._choose([_Option(one.label, lambda one=one: use(one)) for one in services], default=1)

@@ -37,7 +37,8 @@ def adapter_for(weights: Path) -> Path | None:
     """The adapter, if it is whole and was trained for these weights."""
     try:
         about = about_adapter()
-        fits = about.get("size") == ADAPTER.stat().st_size and about.get("weights") == fingerprint(weights)
+        whole = about.get("adapter") == hashlib.sha256(ADAPTER.read_bytes()).hexdigest()
+        fits = whole and about.get("weights") == fingerprint(weights)
     except (OSError, ValueError):
         return None
     return ADAPTER if fits else None

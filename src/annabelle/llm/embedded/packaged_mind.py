@@ -53,6 +53,10 @@ ENGLISH_ONLY: Final = (
     "The model that comes with Annabelle understands English only, and not every word of it. "
     "For more, run `annabelle init` and choose a larger model or a service."
 )
+_DAMAGED: Final = (
+    "I cannot tell which tool is meant, because a file of Annabelle is missing or damaged. Install it again, or run "
+    "`annabelle init` and choose another model."
+)
 _NOT_UNDERSTOOD: Final = "I did not understand what to do. Please say it in other words, one thing at a time."
 NOT_KNOWN: Final = (
     "I cannot tell you that: the model that comes with Annabelle is small and knows little. Ask me to search the web "
@@ -138,11 +142,15 @@ class PackagedMind:
             yield TextDelta(words)
             yield _answer(ask, [TextPart(words)], RequestUsage())
             return
-        odds = packaged_tool_odds()
-        if odds is None or not ask.tools or ask.tool_choice == "none" or ask.answer_schema is not None:
+        if not ask.tools or ask.tool_choice == "none" or ask.answer_schema is not None:
             async with aclosing(self._plain.stream(ask)) as events:
                 async for event in events:
                     yield event
+            return
+        odds = packaged_tool_odds()
+        if odds is None:
+            yield TextDelta(_DAMAGED)
+            yield _answer(ask, [TextPart(_DAMAGED)], RequestUsage())
             return
         usage, parts = RequestUsage(), list[ModelResponsePart]()
         for step in odds.steps(talk.message, talk.previous_tool):

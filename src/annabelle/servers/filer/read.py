@@ -95,6 +95,8 @@ class ReadFileResult(Result):
     notice: str | None = Field(default=None, description="What to know about the content above")
 
     def to_text(self) -> str:
+        if self.kind == "text" and not self.size:
+            return f"{self.path} is empty."
         if self.kind == "text":
             return f"{self.content or ''}\n\n[{self.notice}]" if self.notice else self.content or ""
         return f"{self.path} is a binary file ({self.media_type}, {self.size} bytes, sha256 {self.sha256})."

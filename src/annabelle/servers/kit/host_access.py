@@ -18,6 +18,7 @@ from annabelle.core.network_access import Address, AllowedPrivateHosts
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 LOOKUP_SECONDS = 10.0
+_NOT_FOUND = "Either this machine is offline, or there is no such address."
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _UNICAST6 = ipaddress.ip_network("2000::/3")
@@ -69,11 +70,9 @@ class HostAccess:
         except TimeoutError as error:
             raise Unavailable(f"Looking up {shown} took too long.", hint="Try again later.") from error
         except (OSError, ValueError) as error:
-            if isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN:
-                raise Unavailable(f"{shown} could not be looked up.", hint="Is this machine online?") from error
-            raise Unavailable(f"{shown} was not found.", hint="Check the spelling of the address.") from error
+            raise Unavailable(f"{shown} was not found.", hint=_NOT_FOUND) from error
         if not found:
-            raise Unavailable(f"{shown} has no address.", hint="Check the spelling of the address.")
+            raise Unavailable(f"{shown} has no address.", hint=_NOT_FOUND)
         named = self._exceptions.allows_name(host, port)
         for address in found:
             if not (named or is_public(address) or self._exceptions.allows_address(address, port)):

@@ -1,0 +1,5 @@
+"""`python -m annabelle` is the command `annabelle`."""
+
+from annabelle.cli.app import main
+
+main()
