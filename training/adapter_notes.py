@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from training.sentences import typed_value
 
 from annabelle.core.tools import JsonObject
 from annabelle.language.phrases import MEANS, NAMED, NTH, SLOT, PhraseBook, Sentence, ToolPhraseFile
-from annabelle.llm.embedded.adapter import ABOUT, ADAPTER, fingerprint
+from annabelle.llm.embedded.adapter import ABOUT, ADAPTER, fingerprint, hash_file
 from annabelle.llm.embedded.packaged_mind import split_value
 from annabelle.llm.gguf_models import find_packaged_weights
 
@@ -65,7 +64,7 @@ def main() -> None:
         raise SystemExit("The packaged weights are not installed: run make test once.")
     about = {
         "weights": fingerprint(weights),
-        "adapter": hashlib.sha256(ADAPTER.read_bytes()).hexdigest(),
+        "adapter": hash_file(ADAPTER),
         "given": given_values(load_book(), load_schemas()),
     }
     ABOUT.write_text(json.dumps(about, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

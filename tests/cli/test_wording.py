@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from annabelle.cli import spinner, status
-from annabelle.cli.output import print_table
+from annabelle.cli.output import clean, print_table
 from annabelle.cli.spinner import Spinner
-from annabelle.cli.tools import first_sentence
 from annabelle.core.home import Home
+from annabelle.core.tools import first_sentence
 
 AGENT = {"agentId": "annabelle", "enabled": True, "paused": False, "state": "stopped", "turns": 0, "flapping": False}
 
@@ -52,7 +52,7 @@ def test_the_age_of_the_hub_is_told(seconds: float, words: str, home: Home, caps
     ],
 )
 def test_a_tool_is_described_by_its_first_sentence(description: str, words: str):
-    assert first_sentence(description) == words
+    assert first_sentence(clean(description)) == words
 
 
 def test_a_table_in_a_pipe_is_neither_cut_nor_filled_with_blanks(capsys: pytest.CaptureFixture[str]):

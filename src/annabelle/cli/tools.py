@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_text
-import re
 from typing import Annotated, cast
 
 import typer
@@ -13,7 +12,7 @@ from annabelle.cli.options import Json, command_app, run_by_default
 from annabelle.cli.output import clean, print_json, print_line, print_table
 from annabelle.core.contract import ToolList
 from annabelle.core.errors import CallerMistake
-from annabelle.core.tools import JsonObject, ToolResult, ToolSpec
+from annabelle.core.tools import JsonObject, ToolResult, ToolSpec, first_sentence
 
 app = command_app("List the tools, or call one.")
 
@@ -32,7 +31,7 @@ def list_tools(
         return
     print_table(
         ("TOOL", "SERVER", "KIND", "DESCRIPTION"),
-        [(tool.name, tool.server, _kind(tool), first_sentence(tool.description)) for tool in found],
+        [(tool.name, tool.server, _kind(tool), first_sentence(clean(tool.description))) for tool in found],
     )
 
 
@@ -51,12 +50,6 @@ def call(
     raise_if_failed(result)
     if not json:
         print_line(result.for_person)
-
-
-def first_sentence(description: str) -> str:
-    """The first sentence, without the group in brackets, which is for the model."""
-    text = re.sub(r"^\[[^\]]*\]\s*", "", " ".join(clean(description).split()))
-    return text.partition(". ")[0].rstrip(".")
 
 
 def _kind(tool: ToolSpec) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -11,6 +12,7 @@ from annabelle.core.models import FrozenModel
 from annabelle.core.trust import Label, Provenance, Risk, Source, Trust
 
 JsonObject = dict[str, object]
+_TAG: Final = re.compile(r"^\[[^\]]*\]\s*")
 
 Audience = Literal["everyone", "people", "hub"]
 """`people` hides a tool from agents; `hub` also from the API: only the hub itself calls it."""
@@ -100,3 +102,8 @@ class ToolResult(FrozenModel):
     def failure(cls, body: ErrorBody) -> ToolResult:
         text = body.message if body.hint is None else f"{body.message} {body.hint}"
         return cls(text=text, is_error=True, error=body)
+
+
+def first_sentence(description: str) -> str:
+    """The first sentence, without the group in brackets, which is for the model, and without its full stop."""
+    return _TAG.sub("", " ".join(description.split())).partition(". ")[0].rstrip(".")

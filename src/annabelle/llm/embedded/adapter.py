@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, cast
 
@@ -36,9 +36,18 @@ def about_adapter() -> JsonObject:
 def adapter_for(weights: Path) -> Path | None:
     """The adapter, if it is whole and was trained for these weights."""
     try:
-        about = about_adapter()
-        whole = about.get("adapter") == hashlib.sha256(ADAPTER.read_bytes()).hexdigest()
-        fits = whole and about.get("weights") == fingerprint(weights)
+        fits = _fits(ADAPTER, ADAPTER.stat().st_mtime_ns, weights, weights.stat().st_mtime_ns)
     except (OSError, ValueError):
         return None
     return ADAPTER if fits else None
+
+
+@lru_cache(maxsize=4)
+def _fits(adapter: Path, _written: int, weights: Path, _weights_written: int) -> bool:
+    """Read anew only where a file was written: a model is chosen for every step of a turn."""
+    about = about_adapter()
+    return about.get("adapter") == hash_file(adapter) and about.get("weights") == fingerprint(weights)
+
+
+def hash_file(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()

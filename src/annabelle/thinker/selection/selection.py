@@ -8,10 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, cast
 
 from annabelle.core.contract import ToolList, TurnBrief
-from annabelle.core.tools import JsonObject, ToolResult, ToolSpec
+from annabelle.core.tools import JsonObject, ToolResult, ToolSpec, first_sentence
 
-_TAG: Final = re.compile(r"^\[[^\]]*\] ")
-_FIRST_SENTENCE: Final = re.compile(r"^(.+?[.!?]) .*$")
 _TYPE_KEYS: Final = frozenset({"type", "enum", "items", "properties", "required"})
 _IDENTIFIER: Final = re.compile(r"[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+")
 
@@ -114,7 +112,7 @@ def outline_tool(tool: ToolSpec) -> ToolSpec:
     properties = cast("dict[str, JsonObject]", schema.get("properties") or {})
     required = cast("list[str]", schema.get("required") or [])
     optional = [name for name in properties if name not in required]
-    text = _FIRST_SENTENCE.sub(r"\1", _TAG.sub("", " ".join(tool.description.split())))
+    text = f"{first_sentence(tool.description)}."
     return tool.model_copy(
         update={
             "description": f"{text} Also takes {', '.join(optional)}." if optional else text,
