@@ -19,6 +19,8 @@ _WORDING: dict[str, list[str]] = tomllib.loads((Path(__file__).parent / "wording
 _MOST_DEPTH = 4
 UNRELATED = 0.25
 """The share of plain requests that come after something else."""
+DENIED = 0.06
+"""For each bare order, how often it is also forbidden."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ class SentenceMaker:
             for tool, told in file.tools.items():
                 for phrase in told.phrases * per_phrase:
                     yield self._after_something_else(self._row(file, tool, phrase))
+                    if phrase.startswith("!") and self._draw.random() < DENIED:
+                        yield self._after_something_else(self._denial(file, phrase))
                 for follow_up in told.follow_ups * per_follow_up:
                     row = self._follow_up(file, tool, follow_up)
                     if row is not None:
@@ -89,6 +93,12 @@ class SentenceMaker:
         return Row(
             text, None, answer=answer, before=None if first is None else Exchange(first.user, "Done.", entry.after)
         )
+
+    def _denial(self, file: ToolPhraseFile, phrase: str) -> Row:
+        """An order that is forbidden, which wants no tool."""
+        order = Sentence.parse(phrase).text.rstrip("?.!")
+        denial = self._draw.choice(_WORDING["denials"]).replace("{}", order)
+        return Row(self._say(file, Sentence(denial), {}), None, answer=self._draw.choice(_WORDING["refusals"]))
 
     def _row(self, file: ToolPhraseFile, tool: str, phrase: str) -> Row:
         sentence, slots = Sentence.parse(phrase), dict[str, Filled]()

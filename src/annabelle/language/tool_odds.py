@@ -38,6 +38,7 @@ _FORMS: Final = (
     (re.compile(r"[\w/.-]+\.(?:png|jpe?g|gif|heic|webp|svg|bmp|tiff?)\b"), " imagex "),
     (re.compile(r"[\w/.-]+\.(?:zip|tar|gz|tgz|7z|rar)\b"), " archivex "),
     (re.compile(r"[\w/.-]+\.(?:txt|md|csv|json|py|ya?ml|log|html?|toml|js|ts|xml|ini|sh|sql|css)\b"), " filex "),
+    (re.compile(r"[\w/-]+\.[a-z]\w{1,4}\b"), " datax "),
     (re.compile(r"\d"), "0"),
 )
 _CLEAR: Final = 0.95
