@@ -80,19 +80,29 @@ class SentenceMaker:
         first = self._first(self._draw.choice(self._tools))
         if first is None or first.tool is None:
             return row
-        told = "; ".join(str(value) for value in first.arguments.values())
-        return replace(
-            row, before=Exchange(first.user, self._draw.choice(("Done.", told or "Nothing yet.")), first.tool)
-        )
+        return replace(row, before=self._exchange(first, first.tool))
+
+    def _exchange(self, first: Row, tool: str) -> Exchange:
+        """A message and its answer, which often says again what was asked for."""
+        told = [str(value) for value in first.arguments.values()]
+        self._draw.shuffle(told)
+        return Exchange(first.user, self._draw.choice(_WORDING["answers"]).replace("{}", ", ".join(told)), tool)
+
+    def _show(self, items: Sequence[str]) -> str:
+        """Items as tools and people show them: in lines or in one sentence, some with details behind them."""
+        if self._draw.random() < 0.25:
+            return self._draw.choice(_WORDING["sentences"]).replace("{}", ", ".join(items))
+        detail = self._draw.choice(_WORDING["details"])
+        mark = self._draw.choice(("{}. {}", "{}) {}", "- {1}", "{1}", "[ ] {1}"))
+        lines = [mark.format(place, one) + detail for place, one in enumerate(items, 1)]
+        return "\n".join([*([self._draw.choice(_WORDING["heads"])] if self._draw.random() < 0.3 else []), *lines])
 
     def _talk(self, file: ToolPhraseFile, entry: NoTool) -> Row:
         slots: dict[str, Filled] = {}
         text = self._say(file, Sentence.parse(entry.say), slots)
         first = self._first(entry.after) if entry.after else None
         answer = SLOT.sub(lambda found: slots[found[1]].text, entry.answer)
-        return Row(
-            text, None, answer=answer, before=None if first is None else Exchange(first.user, "Done.", entry.after)
-        )
+        return Row(text, None, answer=answer, before=None if first is None else self._exchange(first, entry.after))
 
     def _denial(self, file: ToolPhraseFile, phrase: str) -> Row:
         """An order that is forbidden, which wants no tool."""
@@ -111,11 +121,10 @@ class SentenceMaker:
         if first is None:
             return None
         sentence, slots = Sentence.parse(entry.say), dict[str, Filled]()
-        answer = "Done."
+        before = self._exchange(first, entry.after)
         if entry.items:
-            shown = [self._value(file, entry.items) for _ in range(self._draw.randint(3, 5))]
-            mark = self._draw.choice(("{}. {}", "{}) {}", "- {1}"))
-            answer = "\n".join(mark.format(place, one.text) for place, one in enumerate(shown, 1))
+            shown = [self._value(file, entry.items) for _ in range(self._draw.randint(2, 5))]
+            before = replace(before, answer=self._show([one.text for one in shown]))
             for name, kind in sentence.slots():
                 if kind in (NTH, NAMED):
                     slots[name] = self._pick(shown, sentence.text, name, kind)
@@ -127,7 +136,7 @@ class SentenceMaker:
         if any(source not in first.arguments for source in wanted.values()):
             return None  # the earlier sentence did not say it
         kept = {name: first.arguments[source] for name, source in wanted.items()}
-        return Row(text, tool, {**kept, **own}, before=Exchange(first.user, answer, entry.after))
+        return Row(text, tool, {**kept, **own}, before=before)
 
     def _first(self, tool: str) -> Row | None:
         """An earlier message that called this tool."""
@@ -142,7 +151,7 @@ class SentenceMaker:
         if kind == NAMED:
             for one in self._draw.sample(list(shown), len(shown)):
                 others = " ".join(other.text.lower() for other in shown if other is not one)
-                words = [word for word in re.findall(r"[^\W\d_]{4,}", one.text) if word.lower() not in others]
+                words = [word for word in re.findall(r"[^\W\d_]{3,}", one.text) if word.lower() not in others]
                 if words:
                     return Filled(self._draw.choice(words), one.value)
         place = self._draw.randrange(len(shown))
