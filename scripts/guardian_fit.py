@@ -67,7 +67,14 @@ def read_example(sample: Sample, kinds: NDArray[np.uint16], chance: np.random.Ge
 def _window(text: str, features: Features, span: tuple[int, int], kind: str, attacked: bool | None) -> Window:
     start, end = span
     first, last = np.searchsorted(features.starts, [start, end])
-    slices = [pieces[start:end] for pieces in features.pieces] + [words[first:last] for words in features.words]
+    at_pieces, at_words = np.arange(start, end), features.starts[first:last]
+    slices = [
+        buckets[features.fresh[at[: len(buckets)]]]
+        for at, buckets in (
+            *((at_pieces, pieces[start:end]) for pieces in features.pieces),
+            *((at_words, words[first:last]) for words in features.words),
+        )
+    ]
     dense = np.zeros(DENSE, dtype=np.float32)
     for cue in find_cues(text[start:end]):
         dense[cue.family] = CUE

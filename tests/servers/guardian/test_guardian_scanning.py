@@ -53,6 +53,14 @@ async def test_an_attack_in_the_middle_of_a_long_text_is_found_where_it_stands(s
     assert (verdict.risk, verdict.threats[0].path) == ("high", "$.page")
 
 
+@pytest.mark.req("GRD-01")
+@pytest.mark.parametrize("words", ["This is a test. ", "hello world ", "- milk\n- bread\n", "48213\n"])
+async def test_a_harmless_line_is_harmless_however_often_it_is_said_and_hides_no_attack(scan: Scan, words: str):
+    for context in ("message", "tool output"):
+        assert (await scan(words * 3_000, context=context)).risk in ("none", "low")
+        assert (await scan(words * 1_500 + ATTACK + words * 1_500, context=context)).risk == "high"
+
+
 @pytest.mark.parametrize("content", ["", " \n ", {}, [], [None, 1, True, 2.5], {"a": {}}], ids=repr)
 async def test_nothing_to_read_is_safe(scan: Scan, content: object):
     verdict = await scan(content)

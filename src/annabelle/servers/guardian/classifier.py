@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from annabelle.servers.guardian.document import Window
+from annabelle.servers.guardian.document import WIDTHS, Window
 
 Buckets = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
@@ -27,18 +27,25 @@ _MIX: Final = np.uint64(0xC2B2AE3D27D4EB4F)
 _FOLD: Final = np.uint64(29)
 _BLANK: Final = 32
 _DIGIT: Final = 48
+_REPEATED: Final = 32
+_REPEATED_WITHIN: Final = WIDTHS[0] // 2
+"""So that some window holds all of what is repeated the first time."""
 _WORD_SALTS: Final = (np.uint64(0x1), np.uint64(0xA5A5A5A5), np.uint64(0x5BD1E995), np.uint64(0x27D4EB2F))
 _KIND_SALTS: Final = (np.uint64(0x3), np.uint64(0x7FEB352D), np.uint64(0x846CA68B), np.uint64(0x9E3779B1))
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Buckets by position: `pieces[n][i]` is at character i, `words[n][t]` at word t, which begins at `starts[t]`."""
+    """Buckets by position: `pieces[n][i]` is at character i, `words[n][t]` at word t, which begins at `starts[t]`.
+
+    `fresh[i]` is false where the text repeats itself: a line said a hundred times weighs no more than said once.
+    """
 
     length: int
     pieces: tuple[Buckets, ...]
     words: tuple[Buckets, ...]
     starts: NDArray[np.int64]
+    fresh: NDArray[np.bool_]
 
 
 def read_features(text: str, kinds: NDArray[np.uint16]) -> Features:
@@ -57,7 +64,7 @@ def read_features(text: str, kinds: NDArray[np.uint16]) -> Features:
         *_word_chains(hashes, _WORD_SALTS, WORD_BITS, word_base),
         *_word_chains(kind + np.uint64(1), _KIND_SALTS, KIND_BITS, kind_base),
     )
-    return Features(len(signs), pieces, words, starts)
+    return Features(len(signs), pieces, words, starts, _find_fresh(sums, inverses))
 
 
 def find_word_slot(word: str) -> int:
@@ -85,10 +92,23 @@ def _mix_hashes(hashes: Hashes) -> Hashes:
 
 
 def _piece_buckets(sums: Hashes, inverses: Hashes, size: int) -> Buckets:
+    return (_mix_hashes(_piece_hashes(sums, inverses, size)) >> np.uint64(64 - PIECE_BITS)).astype(np.int64)
+
+
+def _piece_hashes(sums: Hashes, inverses: Hashes, size: int) -> Hashes:
     if len(sums) <= size:
-        return np.zeros(0, dtype=np.int64)
-    raw = (sums[size:] - sums[:-size]) * inverses[: len(sums) - size] + np.uint64(size)
-    return (_mix_hashes(raw) >> np.uint64(64 - PIECE_BITS)).astype(np.int64)
+        return np.zeros(0, dtype=np.uint64)
+    return (sums[size:] - sums[:-size]) * inverses[: len(sums) - size] + np.uint64(size)
+
+
+def _find_fresh(sums: Hashes, inverses: Hashes) -> NDArray[np.bool_]:
+    """Where nothing begins that was there shortly before."""
+    hashes = _piece_hashes(sums, inverses, _REPEATED)
+    order = np.argsort(hashes, kind="stable")
+    repeats = (np.diff(hashes[order]) == 0) & (np.diff(order) <= _REPEATED_WITHIN)
+    fresh = np.ones(len(sums) - 1, dtype=np.bool_)
+    fresh[order[1:][repeats]] = False
+    return fresh
 
 
 def _word_chains(hashes: Hashes, salts: tuple[np.uint64, ...], bits: int, base: int) -> tuple[Buckets, ...]:
@@ -197,13 +217,15 @@ def window_sums(features: Features, head: ClassifierHead, spans: list[Window]) -
     count = np.ones(len(spans))
     for pieces in features.pieces:
         first, last = np.minimum(starts, len(pieces)), np.minimum(ends, len(pieces))
-        total += _range_sums(head.weights[pieces], first, last)
-        count += last - first
+        fresh = features.fresh[: len(pieces)]
+        total += _range_sums(head.weights[pieces] * fresh, first, last)
+        count += _range_sums(fresh, first, last)
     first_word, last_word = np.searchsorted(features.starts, starts), np.searchsorted(features.starts, ends)
     for words in features.words:
         first, last = np.minimum(first_word, len(words)), np.minimum(last_word, len(words))
-        total += _range_sums(head.weights[words], first, last)
-        count += last - first
+        fresh = features.fresh[features.starts[: len(words)]]
+        total += _range_sums(head.weights[words] * fresh, first, last)
+        count += _range_sums(fresh, first, last)
     return total / np.sqrt(count) + head.bias
 
 
@@ -212,7 +234,7 @@ def counts_within(places: list[int], spans: list[Window]) -> NDArray[np.int64]:
     return bounds[:, 1] - bounds[:, 0]
 
 
-def _range_sums(values: NDArray[np.float32], first: NDArray[np.int64], last: NDArray[np.int64]) -> Scores:
+def _range_sums(values: NDArray[np.float32 | np.bool_], first: NDArray[np.int64], last: NDArray[np.int64]) -> Scores:
     sums = np.zeros(len(values) + 1)
     np.cumsum(values, out=sums[1:])
     return sums[last] - sums[first]
