@@ -151,6 +151,15 @@ async def test_move_and_copy_never_overwrite(call: CallTool, workspace: Path) ->
     assert (workspace / "b.txt").read_text() == "two"
 
 
+async def test_a_file_moved_or_copied_to_its_own_place_stays_as_it_is(call: CallTool, workspace: Path) -> None:
+    await call("create_file", path="a.txt", content="one")
+    for verb in ("move_file", "copy_file"):
+        result = await call(verb, source="a.txt", destination="./a.txt")
+        assert result.outcome == "unchanged"
+        assert result.to_text() == "a.txt stays as it is: its old and its new place are the same."
+    assert (workspace / "a.txt").read_text() == "one"
+
+
 async def test_a_repeated_copy_is_unchanged(call: CallTool, workspace: Path) -> None:
     await call("create_file", path="a.txt", content="one")
     assert (await call("copy_file", source="a.txt", destination="x/b.txt")).outcome == "copied"

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from annabelle.core.errors import AnnabelleError, NotFound, ScannerDown, SecurityBlocked
+from annabelle.core.errors import (
+    AnnabelleError,
+    InvalidArguments,
+    NotFound,
+    RetryByModel,
+    ScannerDown,
+    SecurityBlocked,
+)
 from annabelle.core.tools import ToolResult
 from annabelle.thinker.loop.batch import format_for_model
 from annabelle.thinker.loop.call import PlannedCall
@@ -48,6 +55,11 @@ def test_a_block_is_not_to_be_tried_in_another_way(error: AnnabelleError) -> Non
             "There is no list x.",
         ),
         (ToolResult.failure(NotFound("No.", hint="Check the spelling.").body()), "No. Check the spelling."),
+        (ToolResult.failure(RetryByModel("It failed.", hint="Correct the code.").body()), "It failed."),
+        (
+            ToolResult.failure(InvalidArguments("chat_id is missing in a_b.txt.", field="chat_id").body()),
+            "chat id is missing in a_b.txt.",
+        ),
     ],
 )
 def test_a_person_reads_other_words_than_the_model(result: ToolResult, shown: str) -> None:

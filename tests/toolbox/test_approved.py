@@ -80,8 +80,9 @@ async def test_what_needs_a_yes_waits_until_there_is_one() -> None:
 @pytest.mark.req("POL-02")
 async def test_a_refusal_and_a_question_nobody_could_hear_make_no_call_and_are_noted() -> None:
     around = Around(PolicyDecision(verdict="refuse", reasons=("Your rule says never.",)))
-    with pytest.raises(NotAllowed, match="Your rule says never"):
+    with pytest.raises(NotAllowed, match="Your rule says never") as refused:
         await around.door().call(SPEC, {}, CALL)
+    assert refused.value.body().for_person == "This was not done. Your rule says never."
     around.decision = PolicyDecision(verdict="ask")
     with pytest.raises(NotAllowed, match="nobody can be asked here"):
         await around.door().call(SPEC, {}, CALL.model_copy(update={"askable": False}))

@@ -70,6 +70,8 @@ async def test_blocked_input_is_never_executed_and_the_model_is_told_what_and_wh
     assert code == "security_blocked"
     assert "was not called" in text
     assert "prompt_injection at $.items[0].text" in text
+    assert result.error is not None
+    assert result.error.for_person == "This was not done: to the guardian it looks like an attack."
     assert "EVIL" not in result.model_dump_json(), "what was found does not travel on with the finding"
     assert (result.is_error, result.trust, result.source, result.risk) == (True, "trusted", "own", "high")
 
@@ -93,6 +95,8 @@ async def test_blocked_output_is_discarded_whole_and_said_to_have_been_made(answ
     assert code == "security_blocked"
     assert "was called" in text
     assert "stays done" in text
+    assert result.error is not None
+    assert result.error.for_person == "The guardian withheld what came back: it looks like an attack."
     assert result.structured is None
     assert "EVIL" not in result.model_dump_json()
 

@@ -53,6 +53,14 @@ class ErrorBody(BaseModel):
     trace_id: str | None = None
     field: str | None = None
 
+    @property
+    def for_person(self) -> str:
+        """In words. A hint how to call again, or one that names a tool or an argument, is for the model."""
+        message, hint = self.message, self.hint or ""
+        if self.field:
+            message = message.replace(self.field, self.field.replace("_", " "))
+        return message if self.code == RetryByModel.code or "_" in hint else f"{message} {hint}".rstrip()
+
 
 class AnnabelleError(Exception):
     """Base of all errors: one clear sentence, a stable code, and a hint what to do."""

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, delete, update
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.core.messages import now
+from annabelle.core.result_text import render_for_person
 from annabelle.embeddings import EmbeddingConfig
 from annabelle.embeddings.embedder import ModelName
 from annabelle.servers.memory.config import MemoryConfig
@@ -150,6 +151,18 @@ async def test_a_search_touches_its_owner_and_nobody_else(memory: Memory) -> Non
     nobody = await memory.as_("mallory")("retrieve_memories", query="treasure buried ada bob")
     assert (nobody.facts, nobody.conversations) == ([], [])
     assert nobody.to_text() == "Nothing is known about it."
+
+
+@pytest.mark.req("FST-05")
+async def test_a_person_is_told_only_what_fits_and_a_model_all_that_may(memory: Memory) -> None:
+    await know(memory, "My sister is called Mia")
+    await tell(memory.as_(), [("owner", "Remember that I like green tea")])
+    stranger = await memory.as_()("retrieve_memories", query="what is my dog's name?")
+    assert render_for_person(stranger.to_text) == "Nothing is known about it."
+    assert "Mia" in stranger.to_text()
+    known = await memory.as_()("retrieve_memories", query="what is my sister called?")
+    assert render_for_person(known.to_text).startswith("My sister is called Mia")
+    assert "green tea" in render_for_person((await memory.as_()("retrieve_memories", query="tea")).to_text)
 
 
 @pytest.mark.req("MEM-03", "MEM-10")

@@ -164,6 +164,8 @@ class FileMoved(Result):
     outcome: str = Field(description="moved, copied or unchanged")
 
     def to_text(self) -> str:
+        if self.source == self.destination:
+            return f"{self.source} stays as it is: its old and its new place are the same."
         if self.outcome == "unchanged":
             return f"{self.destination} is already the same as {self.source}."
         return f"{self.outcome.capitalize()} {self.source} to {self.destination}."
@@ -227,6 +229,8 @@ class FileMoveTools:
                     refuse_program(new, old)
                     with walker.open_file(folder, old):
                         pass  # only checks that it is a plain file, not a symlink, a pipe or a hard link
+                    if old == new:
+                        return FileMoved(source=old.shown, destination=new.shown, outcome="unchanged")
                 with _errors_about(new), walker.open_parent(new, make=True) as target:
                     _refuse_taken(walker, target, new)
                     try:

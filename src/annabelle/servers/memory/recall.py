@@ -51,10 +51,12 @@ class RecallResult(Result):
     trust: Trust
 
     def to_text(self) -> str:
-        known = [for_model("Facts:"), _format_lines(self.facts)] if self.facts else []
-        # A person who asked for a fact has the answer with it.
-        wanted = self.conversations if for_model("all") or not known else []
-        said = ["Said earlier:", _format_lines(wanted)] if wanted else []
+        facts, turns = self.facts, self.conversations
+        if not for_model("all"):  # a person takes it for the answer, and a fact is one by itself
+            facts = [fact for fact in facts if fact.parts.fits]
+            turns = [] if facts else [turn for turn in turns if turn.parts.fits]
+        known = [for_model("Facts:"), _format_lines(facts)] if facts else []
+        said = ["Said earlier:", _format_lines(turns)] if turns else []
         profile = [self.profile.to_text()] if self.profile is not None else []
         return "\n".join([*profile, *filter(None, known + said or ["Nothing is known about it."])])
 

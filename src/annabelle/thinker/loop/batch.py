@@ -65,7 +65,7 @@ def format_for_model(call: PlannedCall, result: ToolResult) -> ToolReturnPart:
     if result.risk == "medium" or "unscanned" in result.labels:
         text = f"{_UNTRUSTED_NOTE}\n{text}"
     outcome = "failed" if result.is_error else "success"
-    shown = _format_for_person(result)
+    shown = _cut_result(result.for_person if result.error is None else result.error.for_person)
     return ToolReturnPart(
         tool_name=call.name,
         content=text or "(no output)",
@@ -73,14 +73,6 @@ def format_for_model(call: PlannedCall, result: ToolResult) -> ToolReturnPart:
         metadata=shown if shown != text else None,
         outcome=outcome,
     )
-
-
-def _format_for_person(result: ToolResult) -> str:
-    """A hint that names a tool or an argument is for the model."""
-    if result.error is not None:
-        hint = result.error.hint or ""
-        return result.error.message if "_" in hint else f"{result.error.message} {hint}".rstrip()
-    return _cut_result(result.for_person)
 
 
 def _cut_result(text: str) -> str:

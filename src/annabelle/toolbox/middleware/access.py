@@ -66,14 +66,16 @@ class RequireApproval:
         why = " ".join(decision.reasons)
         if decision.verdict == "refuse":
             self._note("refused", tool, context, decision)
-            raise NotAllowed(f"{tool.name} was not called. {why}", hint="Tell the user; only they can change the rule.")
+            raise NotAllowed(
+                f"This was not done. {why}", hint=f"{tool.name} was not called; only the user can change the rule."
+            )
         if approvals is not None and await approvals.granted(tool, arguments, context):
             return await self.inner.call(tool, arguments, context)
         if approvals is None or not context.askable:
             self._note("not_askable", tool, context, decision)
             raise NotAllowed(
-                f"{tool.name} needs the user's yes, and nobody can be asked here. {why}",
-                hint="Report what should be done; whoever talks with the user can ask.",
+                f"This needs a yes, and nobody can be asked here. {why}",
+                hint=f"{tool.name} was not called. Report what should be done; whoever talks with the user can ask.",
             )
         return await approvals.ask(tool, arguments, context, decision)
 

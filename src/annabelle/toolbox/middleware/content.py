@@ -14,7 +14,6 @@ from annabelle.policy.tool_traits import ToolTraits
 from annabelle.toolbox.catalogue import NATIVE
 from annabelle.toolbox.guard import ContentGuard, Direction, ScanSubject, describe_findings
 
-_GO_ON = "Do not try to get around this. Go on without it, or tell the user."
 _LONGEST_COMPARED = 200_000
 
 
@@ -58,12 +57,14 @@ class ScanContent:
             if flags.output:
                 self.guard.expect_ready(self.guard.rules_of(context))
         except ScannerDown as down:
-            message = f"{tool.name} was not called, because nothing passes unscanned. {down.message}"
-            raise ScannerDown(message, hint=down.hint) from down
+            raise ScannerDown(
+                f"This was not done, because it could not be scanned. {down.message}",
+                hint=f"{tool.name} was not called, because nothing passes unscanned. {down.hint or ''}".rstrip(),
+            ) from down
         if going.risk == "high":
             raise SecurityBlocked(
-                f"{tool.name} was not called: the guardian found {describe_findings(going)} of its arguments.",
-                hint=_GO_ON,
+                "This was not done: to the guardian it looks like an attack.",
+                hint=f"{tool.name} was not called: the guardian found {describe_findings(going)} of its arguments.",
             )
         return going
 
@@ -78,11 +79,14 @@ class ScanContent:
             said = error.message if error.hint is None else f"{error.message}\n{error.hint}"
             found = await self._scan(said, "output", tool, context)
         except ScannerDown:
-            return type(error)(f"{tool.name} failed, and what was said about it could not be scanned.")
+            return type(error)(
+                "It failed, and what was said about it could not be scanned.", hint=f"{tool.name} was called."
+            )
         if found.risk != "high":
             return error
         return type(error)(
-            f"{tool.name} failed, and the guardian withheld what was said: it found {describe_findings(found)}."
+            "It failed, and the guardian withheld what was said about it.",
+            hint=f"The guardian found {describe_findings(found)} in what {tool.name} said.",
         )
 
 
@@ -121,16 +125,16 @@ def _drop_none(value: object) -> object:
 def _raise_if_blocked(coming: ScanOutcome, tool: ToolSpec) -> None:
     if coming.risk == "high":
         raise SecurityBlocked(
-            f"{tool.name} was called, but the guardian withheld what it gave back: it found "
-            f"{describe_findings(coming)}.",
-            hint=f"What the call did stays done; do not repeat it to see the content. {_GO_ON}",
+            "The guardian withheld what came back: it looks like an attack.",
+            hint=f"{tool.name} was called, and the guardian found {describe_findings(coming)}. What the call did stays "
+            "done; do not repeat it to see the content.",
         )
 
 
 def _to_unscanned_error(down: ScannerDown, tool: ToolSpec) -> ScannerDown:
     return ScannerDown(
-        f"{tool.name} was called, but what it gave back could not be scanned and is withheld. {down.message}",
-        hint=f"What the call did stays done. {down.hint or ''}".rstrip(),
+        f"What came back could not be scanned and is withheld. {down.message}",
+        hint=f"{tool.name} was called. What the call did stays done. {down.hint or ''}".rstrip(),
     )
 
 

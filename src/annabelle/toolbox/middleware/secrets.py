@@ -203,13 +203,14 @@ class RejectSecrets:
         if context.caller == "agent" and context.call_id is not None:
             if self.redact.distinctive_secrets.found_in(arguments):
                 raise NotAllowed(
-                    f"{tool.name} was not called: the arguments hold a secret of this home.",
-                    hint="Secrets go to tools as handles only; tell the user to enter it themselves.",
+                    "This was not done: there is a secret of this home in it.",
+                    hint=f"{tool.name} was not called. Secrets go to tools as handles only; tell the user to enter it "
+                    "themselves.",
                 )
             if not tool.annotations.read_only and any(MASK in text for text in iterate_texts(arguments)):
                 raise NotAllowed(
-                    f"{tool.name} was not called: {MASK} stands for a secret that is not shown.",
-                    hint="Leave that part out, or ask the user to do it themselves.",
+                    f"This was not done: {MASK} stands for a secret that is not shown.",
+                    hint=f"{tool.name} was not called. Leave that part out, or ask the user to do it themselves.",
                 )
         return await self.inner.call(tool, arguments, context)
 

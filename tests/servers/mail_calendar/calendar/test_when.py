@@ -66,6 +66,18 @@ def test_an_event_never_ends_before_it_starts(clock: datetime, back: timedelta, 
         read_span(zone, **{**NOTHING, **edges})
 
 
+@pytest.mark.req("FST-05")
+@pytest.mark.parametrize(("start", "end"), [("soon", None), ("2026-13-01", None), ("2026-12-03", "2026-12-01")])
+def test_what_is_wrong_with_a_time_is_said_without_the_names_of_arguments(start: str, end: str | None) -> None:
+    with pytest.raises(InvalidArguments) as refused:
+        read_window(start, end, BERLIN, datetime(2026, 11, 17, tzinfo=UTC))
+    assert refused.value.field in ("time_min", "time_max")
+    said = refused.value.body().for_person
+    assert "min" not in said
+    assert "_" not in said
+    assert start in said or "ends before it begins" in said
+
+
 NEARLY_TIMES = st.from_regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}.{0,3})?", fullmatch=True)
 
 

@@ -52,21 +52,23 @@ def to_utc(given: DayOrTime, zone: zoneinfo.ZoneInfo) -> datetime:
 def read_moment(text: str, zone: zoneinfo.ZoneInfo, field: str) -> datetime:
     if _DAY.fullmatch(text.strip()):
         hint = f"For a whole day use {field.removesuffix('_time')}. {_EXAMPLE}"
-        raise InvalidArguments(f"{field} has no time of day.", hint=hint, field=field)
+        raise InvalidArguments(f"{text[:60]!r} has no time of day.", hint=hint, field=field)
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError as error:
-        raise InvalidArguments(f"{field} is not a date with a time.", hint=_EXAMPLE, field=field) from error
+        raise InvalidArguments(f"{text[:60]!r} is not a date with a time.", hint=_EXAMPLE, field=field) from error
     return to_zone(_check_year(moment, field), zone)
 
 
 def read_day(text: str, field: str) -> date:
     if not _DAY.fullmatch(text.strip()):
-        raise InvalidArguments(f"{field} is not a date.", hint=_DAY_EXAMPLE, field=field)
+        raise InvalidArguments(f"{text[:60]!r} is not a date.", hint=_DAY_EXAMPLE, field=field)
     try:
         return _check_year(date.fromisoformat(text.strip()), field)
     except ValueError as error:
-        raise InvalidArguments(f"{field} is a day that does not exist.", hint=_DAY_EXAMPLE, field=field) from error
+        raise InvalidArguments(
+            f"{text[:60]!r} is a day that does not exist.", hint=_DAY_EXAMPLE, field=field
+        ) from error
 
 
 def read_window(
@@ -76,7 +78,7 @@ def read_window(
     start = _read_edge(time_min, zone, "time_min", timedelta(0)) if time_min else now.astimezone(UTC)
     end = _read_edge(time_max, zone, "time_max", timedelta(days=1)) if time_max else start + _WINDOW
     if end <= start:
-        raise InvalidArguments("time_max is not after time_min.", field="time_max")
+        raise InvalidArguments("That ends before it begins.", field="time_max")
     if end - start > _LONGEST_WINDOW:
         raise InvalidArguments("That is more than five years.", hint="Ask for a shorter time.", field="time_max")
     return EventWindow(start, end, query)
@@ -105,7 +107,8 @@ def read_span(
 
 def _read_side(side: str, moment: str | None, day: str | None, zone: zoneinfo.ZoneInfo) -> DayOrTime | None:
     if moment and day:
-        raise InvalidArguments(f"Give {side}_date_time or {side}_date, not both.", field=f"{side}_date")
+        hint = f"Give {side}_date_time or {side}_date, not both."
+        raise InvalidArguments(f"The {side} is given twice.", hint=hint, field=f"{side}_date")
     if moment:
         return read_moment(moment, zone, f"{side}_date_time")
     return read_day(day, f"{side}_date") if day else None
@@ -157,5 +160,5 @@ def _read_edge(text: str, zone: zoneinfo.ZoneInfo, field: str, whole_day: timede
 
 def _check_year(given: T, field: str) -> T:
     if given.year not in _YEARS:
-        raise InvalidArguments(f"{field} is too far away.", hint="Use a year from 1900 to 2199.", field=field)
+        raise InvalidArguments("That is too far away.", hint="Use a year from 1900 to 2199.", field=field)
     return given

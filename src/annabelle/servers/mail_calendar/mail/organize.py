@@ -155,7 +155,7 @@ class FilterTools(MailToolGroup):
         if not action.to_fields():
             raise InvalidArguments("A filter needs something to do.", field="action")
         if criteria.size_comparison is not None and criteria.size is None:
-            raise InvalidArguments("size_comparison needs a size.", field="criteria.size")
+            raise InvalidArguments("A comparison of sizes needs a size.", field="criteria.size")
         mailbox = self._context.mailbox
         made = await mailbox.create_filter(_check_lines(criteria), _check_forward(action))
         return made.model_copy(update={"notice": mailbox.filters_note})

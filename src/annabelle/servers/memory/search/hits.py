@@ -11,6 +11,10 @@ Tier = Literal["hybrid", "text", "substring"]
 """By meaning and words; by words while there are no vectors; by the query as it stands when neither finds anything."""
 
 
+_FITTING = 0.25
+"""Of twenty facts that have nothing to do with a question, the closest seldom reaches it by packaged vectors."""
+
+
 class ScoreParts(BaseModel):
     """What a score is made of; what is 0 is left out of the answer's text."""
 
@@ -23,6 +27,11 @@ class ScoreParts(BaseModel):
     date: float = Field(default=0.0, description="1 when it was said at a time the query names")
     recency: float = 0.0
     confidence: float = 0.0
+
+    @property
+    def fits(self) -> bool:
+        """Whether it shares words with the query or means about the same, so that it may be the answer."""
+        return self.text > 0 or self.vector >= _FITTING
 
 
 @dataclass(frozen=True, slots=True)
