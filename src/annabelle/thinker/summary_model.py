@@ -35,5 +35,8 @@ async def ask_once(model: ThinkerModel, request: ModelRequest, costs: CostMeter)
 
 async def is_too_small(model: ThinkerModel) -> bool:
     """Whether only the packaged model is there: it invents things, and takes half a minute to do so."""
-    choice = await model.choose("summary")
+    return is_packaged(await model.choose("summary"))
+
+
+def is_packaged(choice: ModelChoice) -> bool:
     return choice.provider == "embedded" and choice.model == PACKAGED

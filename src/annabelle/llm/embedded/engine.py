@@ -21,7 +21,7 @@ from annabelle.core.errors import ConfigMistake, ProviderRefused
 from annabelle.core.tools import JsonObject
 from annabelle.llm.backend import Backend, BackendEvent, ModelQuestion
 from annabelle.llm.embedded.packaged_mind import PackagedMind
-from annabelle.llm.gguf_models import GgufWeights
+from annabelle.llm.gguf_models import PACKAGED, GgufWeights
 from annabelle.llm.openai_backend import OpenAiBackend
 from annabelle.llm.providers import PROVIDERS, Endpoint
 from annabelle.llm.token_estimate import estimate_tokens
@@ -144,16 +144,18 @@ _SHARES = (0.8, 0.5, 0.25)
 
 
 def make_backend(weights: GgufWeights) -> Backend:
-    """The model as it comes, or with its adapter, which is left out where it was not trained for what is asked."""
+    """The model as it comes, or the packaged one with its adapter, which is left out where it was not trained for what
+    is asked."""
     engine = GgufEngine(weights)
-    if weights.adapter is None:
-        return EmbeddedBackend(weights, engine, weights.sampling)
-    plain = EmbeddedBackend(weights, engine, {**weights.sampling, **_scale_adapter(0.0)})
-    return PackagedMind(EmbeddedBackend(weights, engine, _scale_adapter(1.0)), plain)
+    plain = EmbeddedBackend(weights, engine, {**weights.sampling, **_scale_adapter(weights, 0.0)})
+    if weights.name != PACKAGED:
+        return plain
+    writer = EmbeddedBackend(weights, engine, _scale_adapter(weights, 1.0))
+    return PackagedMind(writer, plain, trained=weights.adapter is not None)
 
 
-def _scale_adapter(scale: float) -> JsonObject:
-    return {"lora": [{"id": 0, "scale": scale}]}
+def _scale_adapter(weights: GgufWeights, scale: float) -> JsonObject:
+    return {} if weights.adapter is None else {"lora": [{"id": 0, "scale": scale}]}
 
 
 class EmbeddedBackend:

@@ -37,6 +37,8 @@ from annabelle.llm.embedded.adapter import about_adapter
 from annabelle.llm.types import FROM_MEMORY, TextDelta, result_words
 
 SYSTEM: Final = "You are Annabelle, a personal assistant. Answer in words, or use one tool.\nTools:\n"
+_TALK: Final = "You are a helpful AI assistant named Annabelle."
+"""As the model was trained before the adapter."""
 _MOST_TOOLS, _ENOUGH = 9, 0.97
 _CLEAR = 0.95
 """From these odds on one tool is clearly asked for."""
@@ -53,9 +55,13 @@ ENGLISH_ONLY: Final = (
     "The model that comes with Annabelle understands English only, and not every word of it. "
     "For more, run `annabelle init` and choose a larger model or a service."
 )
-_DAMAGED: Final = (
-    "I cannot tell which tool is meant, because a file of Annabelle is missing or damaged. Install it again, or run "
-    "`annabelle init` and choose another model."
+ONLY_TALKS: Final = (
+    "I can only talk: the model that answers here cannot use tools. Run `annabelle init` and choose another one; if "
+    "you did not ask for this, a file of Annabelle is missing or damaged, and installing it again helps."
+)
+TOO_LONG: Final = (
+    "That is more than the model that comes with Annabelle can read at once. Say it in fewer words, or run "
+    "`annabelle init` and choose a larger model or a service."
 )
 _NOT_UNDERSTOOD: Final = "I did not understand what to do. Please say it in other words, one thing at a time."
 NOT_KNOWN: Final = (
@@ -126,51 +132,60 @@ def _tool_results(message: ModelRequest) -> list[ToolReturnPart]:
 
 
 class PackagedMind:
-    """Asks the packaged model in the way it was trained. Without tools it is the model as it comes."""
+    """Asks the packaged model in the way it was trained: `writer`, which only talks unless it is `trained` with the
+    adapter. For all but conversation, `plain` is the model as it comes."""
 
-    def __init__(self, trained: Backend, plain: Backend) -> None:
-        self._trained, self._plain = trained, plain
+    def __init__(self, writer: Backend, plain: Backend, *, trained: bool = True) -> None:
+        self._writer, self._plain, self._trained = writer, plain, trained
 
     async def close(self) -> None:
-        await self._trained.close()
+        await self._writer.close()
         await self._plain.close()
 
     async def stream(self, ask: ModelQuestion) -> AsyncGenerator[BackendEvent]:
-        talk = Exchange.read(ask.messages)
-        if talk.results:
-            words = "\n\n".join(talk.results)
-            yield TextDelta(words)
-            yield _answer(ask, [TextPart(words)], RequestUsage())
-            return
-        if not ask.tools or ask.tool_choice == "none" or ask.answer_schema is not None:
+        if ask.purpose != "chat" or ask.answer_schema is not None:
             async with aclosing(self._plain.stream(ask)) as events:
                 async for event in events:
                     yield event
             return
-        odds = packaged_tool_odds()
-        if odds is None:
-            yield TextDelta(_DAMAGED)
-            yield _answer(ask, [TextPart(_DAMAGED)], RequestUsage())
-            return
         usage, parts = RequestUsage(), list[ModelResponsePart]()
-        for step in odds.steps(talk.message, talk.previous_tool):
-            reply = TextPart(ENGLISH_ONLY)
-            if step.odds:
+        async with aclosing(self._reply(ask, usage)) as replies:
+            async for reply in replies:
+                if any(_same_part(reply, part) for part in parts):
+                    continue
+                parts.append(reply)
+                if isinstance(reply, TextPart):
+                    yield TextDelta(reply.content)
+        yield _answer(ask, parts, usage)
+
+    async def _reply(self, ask: ModelQuestion, usage: RequestUsage) -> AsyncGenerator[TextPart | ToolCallPart]:
+        talk, odds = Exchange.read(ask.messages), packaged_tool_odds()
+        if talk.results:
+            yield TextPart("\n\n".join(talk.results))
+        elif len(talk.message) > _LONGEST_MESSAGE:
+            yield TextPart(TOO_LONG)
+        elif not self._trained or odds is None or ask.tool_choice == "none":
+            system = SYSTEM if self._trained else _TALK
+            said = read_reply(await self._write(_prompt(ask, talk, system, talk.message), usage), [], talk.said)
+            if isinstance(said, TextPart) and said.provider_details:
+                yield replace(said, content=f"{said.content}\n\n{ONLY_TALKS}")
+            else:
+                yield TextPart(ONLY_TALKS)
+        else:
+            for step in odds.steps(talk.message, talk.previous_tool):
+                if not step.odds:
+                    yield TextPart(ENGLISH_ONLY)
+                    continue
                 tools = offered_tools(step, ask.tools)
                 # Where it is clear what is asked for, the call is begun for it, and it writes the arguments.
                 begun = tools[0].name if tools and step.odds[tools[0].name] >= _CLEAR else ""
-                written = begun + await self._write(_question(ask, talk, step, tools, begun), usage)
-                reply = read_reply(written, tools, talk.said)
-            if any(_same_part(reply, part) for part in parts):
-                continue
-            parts.append(reply)
-            if isinstance(reply, TextPart):
-                yield TextDelta(reply.content)
-        yield _answer(ask, parts, usage)
+                system = SYSTEM + "\n".join(map(format_signature, tools))
+                written = begun + await self._write(_prompt(ask, talk, system, step.text, begun), usage)
+                yield read_reply(written, tools, talk.said)
 
     async def _write(self, question: ModelQuestion, usage: RequestUsage) -> str:
         written = ""
-        async with aclosing(self._trained.stream(question)) as events:
+        async with aclosing(self._writer.stream(question)) as events:
             async for event in events:
                 if isinstance(event, BackendAnswer):
                     usage.incr(event.response.usage)
@@ -197,14 +212,12 @@ def offered_tools(step: Step, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
     return offered
 
 
-def _question(ask: ModelQuestion, talk: Exchange, step: Step, tools: Sequence[ToolSpec], begun: str) -> ModelQuestion:
-    messages: list[ModelMessage] = [
-        ModelRequest(parts=[SystemPromptPart(SYSTEM + "\n".join(map(format_signature, tools)))])
-    ]
+def _prompt(ask: ModelQuestion, talk: Exchange, system: str, text: str, begun: str = "") -> ModelQuestion:
+    messages: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(system)])]
     if talk.before is not None:
         user, answer = talk.before
         messages += [_said(user), ModelResponse(parts=[TextPart(_plain(answer)[:LONGEST_ANSWER])])]
-    messages.append(_said(step.text))
+    messages.append(_said(text))
     if begun:
         messages.append(ModelResponse(parts=[TextPart(begun)]))
     return replace(ask, messages=messages, tools=[], tool_choice="auto", temperature=0.0, max_tokens=_MOST_TOKENS)

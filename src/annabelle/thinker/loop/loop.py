@@ -27,6 +27,7 @@ from annabelle.thinker.loop.parked_turn import answered_results, plan_pending_ca
 from annabelle.thinker.loop.response_review import ResponseReview, ResponseReviewer, SecondTry, replace_text
 from annabelle.thinker.loop.turn_progress import LoopOutcome, TurnProgress
 from annabelle.thinker.selection.selection import ToolSelection
+from annabelle.thinker.summary_model import is_packaged
 
 _FORCED_TEMPERATURE: Final = 0.3
 """The maximum when the model is forced to call a tool."""
@@ -166,7 +167,7 @@ class AgentLoop:
             )
             deps.compressor.learn(request, choice.model, answer.usage)
             if answer.response is not None:
-                trained = choice.tool_mode == "trained"
+                trained = choice.tool_mode == "trained" or is_packaged(choice)
                 response, review = self._reviewer.review(answer.response, selection, tools=tools, trained=trained)
                 answer = replace(answer, response=response, review=review)
             return answer.to_json()
