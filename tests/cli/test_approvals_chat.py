@@ -41,7 +41,7 @@ def test_in_a_chat_a_question_may_be_put_off_and_is_answered_there_later(visit: 
     chat.expect(PROMPT)
     chat.type(f"{WISH}\n")
     asked = chat.expect(CHOICES)
-    assert "May I call filer_delete_file?" in asked
+    assert "May I call filer delete file?" in asked
     assert 'path: "letter.txt"' in asked
     assert "Why I ask:" in asked
     assert "annabelle approvals approve" not in asked

@@ -281,7 +281,7 @@ def test_questions_decisions_rules_audit_and_stop_are_out_of_anothers_reach(
     removes = Reply(tool_calls=[Call(name="filer_delete_file", arguments={"path": "letter.txt"})])
     rules.rules(Rule(match="Make some room$", results=0, reply=removes))
     sent = owner.say("Make some room", chatId="room")
-    assert "May I call filer_delete_file?" in reply(sent), sent
+    assert "May I call filer delete file?" in reply(sent), sent
     (question,) = (one for one in owner.http.get("/approvals").json()["approvals"] if one["state"] == "pending")
     assert ada.http.get("/approvals").json()["approvals"] == []
     where = f"/approvals/{question['id']}"

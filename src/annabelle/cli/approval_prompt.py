@@ -262,7 +262,7 @@ class ApprovalPrompter:
 
 def _print_question(asked: ApprovalQuestion, *, whole: bool) -> None:
     first, *rest = asked.call_lines(whole=whole)
-    print_line(f"May I call {first}?")
+    print_line(f"May I call {first.replace('_', ' ')}?")
     for line in rest:
         print_line(line)
     print_paragraph(f"Why I ask: {asked.why}")

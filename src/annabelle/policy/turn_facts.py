@@ -162,7 +162,7 @@ def describe_origins(turn: TurnFacts) -> str:
     if not turn.origins:
         return ""
     shown = ", ".join(turn.origins[:2]) + (" and others" if len(turn.origins) > 2 else "")
-    return f"This conversation has seen content from outside ({shown}), and "
+    return f"This conversation has seen content from outside ({shown.replace('_', ' ')}), and "
 
 
 def shorten(value: str) -> str:

@@ -22,7 +22,7 @@ async def test_the_question_is_the_answer_and_nothing_is_held_while_it_waits(hou
     assert said["state"] == "done"
     assert said["reply"]["metadata"]["approvals"] == [question["id"]]
     for part in (
-        "post_letter",
+        "post letter",
         "mallory@example.com",
         "hello",
         "You did not name mallory@example.com.",

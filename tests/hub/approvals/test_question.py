@@ -23,7 +23,7 @@ ASKED = Approval(
 @pytest.mark.req("POL-03")
 def test_it_says_what_why_what_a_yes_means_and_until_when() -> None:
     assert render_questions([ASKED]) == (
-        "May I call gmail_send_email?\n"
+        "May I call gmail send email?\n"
         '  to: ["bob@example.com"]\n'
         '  body: "hello"\n'
         "Why I ask: You did not name bob@example.com.\n"

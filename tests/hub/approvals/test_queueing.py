@@ -99,7 +99,7 @@ async def test_what_needs_a_yes_only_when_it_is_made_is_asked_about_then_and_wai
         said = [text for _, text in await first.said(task["threadId"])]
         told = await first.events(question["messageId"])
     assert "The task “The letter” needs your yes before it goes on." in said
-    assert any(text.startswith("May I call post_letter?") and str(question["id"]) in text for text in said)
+    assert any(text.startswith("May I call post letter?") and str(question["id"]) in text for text in said)
     assert [event["type"] for event in told] == ["message", "approval"]
     assert (task["state"], first.posted) == ("running", [])
     async with a_house(home) as house:

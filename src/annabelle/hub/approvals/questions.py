@@ -29,7 +29,7 @@ def render_questions(approvals: Sequence[Approval]) -> str:
 
 
 def _render_question(approval: Approval) -> str:
-    lines = [f"May I call {escape_invisible(approval.tool)}?"]
+    lines = [f"May I call {escape_invisible(approval.tool).replace('_', ' ')}?"]
     given = list(approval.arguments.items())
     lines += [
         f"  {escape_invisible(name)}: {_shorten_value(value, approval.id)}" for name, value in given[:SHOWN_ARGUMENTS]

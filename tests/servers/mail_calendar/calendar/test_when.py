@@ -66,7 +66,6 @@ def test_an_event_never_ends_before_it_starts(clock: datetime, back: timedelta, 
         read_span(zone, **{**NOTHING, **edges})
 
 
-@pytest.mark.req("FST-05")
 @pytest.mark.parametrize(("start", "end"), [("soon", None), ("2026-13-01", None), ("2026-12-03", "2026-12-01")])
 def test_what_is_wrong_with_a_time_is_said_without_the_names_of_arguments(start: str, end: str | None) -> None:
     with pytest.raises(InvalidArguments) as refused:
@@ -169,3 +168,16 @@ def test_a_window_is_thirty_days_from_now_unless_told_otherwise() -> None:
     assert day.end.astimezone(UTC) - day.start.astimezone(UTC) == timedelta(hours=23)
     with pytest.raises(InvalidArguments, match="five years"):
         read_window("2026-01-01", "2036-01-01", BERLIN, now)
+
+
+def test_days_and_times_may_be_words() -> None:
+    today = datetime.now(BERLIN).date()
+    window = read_window("tomorrow", "tomorrow", BERLIN, datetime.now(UTC))
+    assert window.start.astimezone(BERLIN).date() == today + timedelta(days=1)
+    assert window.end.astimezone(BERLIN).date() == today + timedelta(days=2)
+    span = read_span(BERLIN, start_date_time="tomorrow 9:30", start_date=None, end_date_time=None, end_date=None)
+    assert span is not None
+    assert isinstance(span.start, datetime)
+    assert (span.start.date(), span.start.hour, span.start.minute) == (today + timedelta(days=1), 9, 30)
+    with pytest.raises(InvalidArguments, match="someday"):
+        read_window("someday", None, BERLIN, datetime.now(UTC))

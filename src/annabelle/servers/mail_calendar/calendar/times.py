@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import TypeVar
 
 from annabelle.core.errors import InvalidArguments
+from annabelle.servers.kit.spoken_dates import parse_in_any_language
 from annabelle.servers.mail_calendar.calendar.event import DayOrTime, EventSpan, EventWindow
 
 T = TypeVar("T", date, datetime)
@@ -110,8 +111,8 @@ def _read_side(side: str, moment: str | None, day: str | None, zone: zoneinfo.Zo
         hint = f"Give {side}_date_time or {side}_date, not both."
         raise InvalidArguments(f"The {side} is given twice.", hint=hint, field=f"{side}_date")
     if moment:
-        return read_moment(moment, zone, f"{side}_date_time")
-    return read_day(day, f"{side}_date") if day else None
+        return read_moment(_in_figures(moment, zone), zone, f"{side}_date_time")
+    return read_day(_in_figures(day, zone), f"{side}_date") if day else None
 
 
 def to_zone_of(span: EventSpan, before: EventSpan) -> EventSpan:
@@ -154,8 +155,18 @@ def _span_length(span: EventSpan) -> timedelta:
 
 
 def _read_edge(text: str, zone: zoneinfo.ZoneInfo, field: str, whole_day: timedelta) -> datetime:
-    whole = _DAY.fullmatch(text.strip()) is not None
+    text = _in_figures(text, zone)
+    whole = _DAY.fullmatch(text) is not None
     return to_utc(read_day(text, field) + whole_day if whole else read_moment(text, zone, field), zone)
+
+
+def _in_figures(text: str, zone: zoneinfo.ZoneInfo) -> str:
+    """A day or time in words ("tomorrow", "monday 10:00") as of now in the zone, in figures; others as they are."""
+    text = text.strip()
+    found = None if text[:4].isdigit() else parse_in_any_language(text, datetime.now(zone).replace(tzinfo=None))
+    if found is None or not (found.has_time or found.names_day):
+        return text
+    return found.at.isoformat() if found.has_time else found.at.date().isoformat()
 
 
 def _check_year(given: T, field: str) -> T:
