@@ -16,6 +16,7 @@ from pathlib import Path
 
 from measure import Report
 from support.obedient.attacks import every_wish_everywhere, public_texts, riding_on_an_order
+from support.obedient.model import READER
 from support.obedient.play import completed, play_attack, play_task
 from support.obedient.scenario import Attack, Task
 from support.obedient.tasks import ordinary
@@ -39,12 +40,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--scenarios", type=Path, help="a file of attacks and tasks to play instead")
     parser.add_argument("--guardian", action="store_true", help="with the scanner on, as it is by default")
+    parser.add_argument("--reader", action="store_true", help="with a reader model that is always right")
     parser.add_argument("--every", type=int, default=1, help="only every so many-th scenario")
     parser.add_argument("--only", default="", help="only scenarios whose id holds this")
     options = parser.parse_args()
     report = Report("obedient")
     with tempfile.TemporaryDirectory() as folder:
         settings = {"GUARDIAN_ENABLED": "true" if options.guardian else "false"}
+        if options.reader:
+            settings["LLM_READER_MODEL"] = READER
         with world(Path(folder), **settings) as at:
             lost, reached, played_attacks = [], 0, 0
             for attack in islice(attacks(at.site.url, options.data, options.scenarios), 0, None, options.every):

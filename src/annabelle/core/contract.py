@@ -7,6 +7,7 @@ hub → thinker   POST /process-message (TurnBrief) → 202 TurnAccepted, or wit
                 POST /turns/{message_id}/cancel     → TurnState
                 POST /extract-facts (ExtractBrief) → ExtractResult        facts in a conversation; stores nothing
                 POST /tidy-facts (TidyBrief)        → TidyFactsResult      proposed merges; changes nothing
+                POST /read-order (OrderBrief)       → OrderVerdict         whether a person's words order an act
                 GET  /health · GET /cost-status · POST /cost-resume · POST /clear-session (ClearSession)
 thinker → hub   GET  /tools/list                    → ToolList
                 POST /tools/call (ToolCall)         → ToolResult
@@ -261,6 +262,21 @@ class TidyBrief(FrozenModel):
 class TidyFactsResult(FrozenModel):
     actions: tuple[TidyAction, ...] = ()
     refused: str | None = None
+
+
+class OrderBrief(FrozenModel):
+    """Asks whether a person's own words order one act (POL-08). Every text in it is a part of those words."""
+
+    user_id: str
+    trace_id: str
+    message: str = Field(max_length=4_000)
+    acts: tuple[str, ...] = Field(min_length=1, max_length=10)
+    objects: tuple[str, ...] = Field(max_length=20)
+    receivers: tuple[str, ...] = Field(max_length=20)
+
+
+class OrderVerdict(FrozenModel):
+    ordered: bool | None = Field(default=None, description="None if no model could tell")
 
 
 class ClearSession(FrozenModel):

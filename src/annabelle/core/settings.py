@@ -180,6 +180,10 @@ class Settings(BaseSettings):
     llm_thinking_model: str = Field(
         "", description="Model that sums up what the thinking phase leaves out; by default rules alone, without a call"
     )
+    llm_reader_model: str = Field(
+        "",
+        description="Model that reads whether your own words order an act; by default rules alone tell, and ask more",
+    )
     llm_fallbacks: str = Field(
         "", description="Models to go on with when one is down, in order: groq:llama-3.3-70b-versatile, ollama:llama3.2"
     )

@@ -32,6 +32,7 @@ from annabelle.hub.agents.launcher import ThinkerLauncher
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.agents.stopper import Stopper
+from annabelle.hub.agents.thinker_calls import ThinkerQuestions
 from annabelle.hub.app import make_app
 from annabelle.hub.approvals.approval_answer import ApprovalAnswerDeps, ApprovalService
 from annabelle.hub.approvals.approval_store import ApprovalStore
@@ -63,6 +64,7 @@ from annabelle.hub.tools.registry import register_native_tools
 from annabelle.hub.trust.call_records import StoredCallJournal
 from annabelle.hub.trust.guard import MessageGuard, make_guarding
 from annabelle.hub.trust.judge import AddressBook, TrustJudge, make_own_addresses_reader
+from annabelle.hub.trust.order_reading import OrderReading
 from annabelle.hub.trust.rules import StandingRules, StoredRules
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.hub_lock import HubLock
@@ -146,16 +148,6 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             redact=base.redact,
         ),
     )
-    judge = TrustJudge(
-        database=database,
-        rules=StoredRules(database),
-        reviewed=servers.catalogue.reviewed_traits,
-        own_addresses=make_own_addresses_reader(home),
-        address_book=AddressBook(servers.hub_calls.call),
-    )
-    toolbox = Toolbox(servers, QueuedCallJudge(judge, servers, registry), approvals)
-    turns.on_cancel(toolbox.calls.cancel_for_message)
-
     launcher = ThinkerLauncher(base, security.identities, turns.is_idle)
     agents = AgentManager(
         settings=settings,
@@ -166,6 +158,17 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         notices=notices,
         audit=audit,
     )
+    judge = TrustJudge(
+        database=database,
+        rules=StoredRules(database),
+        reviewed=servers.catalogue.reviewed_traits,
+        own_addresses=make_own_addresses_reader(home),
+        address_book=AddressBook(servers.hub_calls.call),
+        read_order=OrderReading(settings, ThinkerQuestions(agents)),
+    )
+    toolbox = Toolbox(servers, QueuedCallJudge(judge, servers, registry), approvals)
+    turns.on_cancel(toolbox.calls.cancel_for_message)
+
     ledger = CostLedger(
         settings=settings,
         database=database,

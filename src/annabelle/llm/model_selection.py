@@ -148,6 +148,7 @@ class ModelChooser:
             "chat": "",
             "summary": self._settings.llm_summary_model,
             "thinking": self._settings.llm_thinking_model,
+            "reader": self._settings.llm_reader_model,
         }[purpose]
         return wanted, f"set by LLM_{purpose.upper()}_MODEL"
 

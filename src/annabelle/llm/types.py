@@ -12,7 +12,7 @@ from annabelle.core.tools import ToolSpec
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ToolReturnPart
 
-Purpose = Literal["chat", "summary", "thinking"]
+Purpose = Literal["chat", "summary", "thinking", "reader"]
 """Why a model is called; each purpose may have its own model (LLM-05)."""
 
 ToolMode = Literal["native", "schema", "trained", "none"]

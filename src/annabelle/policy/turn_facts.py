@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
@@ -62,6 +62,8 @@ class TurnFacts:
     own: frozenset[str] = frozenset()
     senders_by_name: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     """Addresses of everyone who writes under a name, for names looked up in the whole mailbox."""
+    read_orders: tuple[Order, ...] | None = None
+    """The orders a model read in the person's words (POL-08), instead of those the grammar finds."""
 
     @property
     def tainted(self) -> bool:
@@ -104,7 +106,19 @@ class TurnFacts:
 
     @cached_property
     def all_orders(self) -> tuple[Order, ...]:
+        if self.read_orders is not None:
+            return self.read_orders
         return orders_in(self.earlier[0] if self._agreed else self.words)
+
+    @cached_property
+    def ordering_words(self) -> str:
+        """The person's own words that may give the order, as they were written."""
+        return own_words(self.earlier[0]) if self._agreed else self.own_words
+
+    def with_verdict(self, kinds: Iterable[ActionKind], *, ordered: bool) -> TurnFacts:
+        """The same turn with what a model read in it: one order of these kinds, or none."""
+        words = self.ordering_words.replace("’", "'").casefold()
+        return replace(self, read_orders=(Order(frozenset(kinds), words, words),) if ordered else ())
 
     @cached_property
     def ordering(self) -> PersonWords:

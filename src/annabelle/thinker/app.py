@@ -19,6 +19,7 @@ from annabelle.core.contract import (
     TRACE_HEADER,
     ClearSession,
     ExtractBrief,
+    OrderBrief,
     TidyBrief,
     TurnAccepted,
     TurnBrief,
@@ -118,6 +119,7 @@ def make_app(secret: str, thinker: Thinker) -> ASGIApp:
         route("POST", "/turns/{message_id}/cancel", endpoints.cancel),
         route("POST", "/extract-facts", endpoints.extract_facts),
         route("POST", "/tidy-facts", endpoints.tidy_facts),
+        route("POST", "/read-order", endpoints.read_order),
         route("GET", "/cost-status", endpoints.cost_status),
         route("POST", "/cost-resume", endpoints.cost_status),
         route("POST", "/clear-session", endpoints.clear_session),
@@ -160,6 +162,10 @@ class _Endpoints:
     async def tidy_facts(self, request: Request) -> Response:
         brief = _parse_body(TidyBrief, await read_body(request, _BODY_BYTES))
         return model_response(await self._thinker.learning.tidy(brief))
+
+    async def read_order(self, request: Request) -> Response:
+        brief = _parse_body(OrderBrief, await read_body(request, _BODY_BYTES))
+        return model_response(await self._thinker.orders.read(brief))
 
     async def cost_status(self, request: Request) -> Response:
         return JSONResponse(await self._thinker.deps.costs.fetch_status())

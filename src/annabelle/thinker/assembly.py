@@ -29,6 +29,7 @@ from annabelle.thinker.learning.fact_learner import FactLearner
 from annabelle.thinker.loop.deps import ThinkerDeps
 from annabelle.thinker.loop.direct_call import DirectCalls
 from annabelle.thinker.loop.model_call import next_generation
+from annabelle.thinker.order_reader import OrderReader
 from annabelle.thinker.prompt.clock import parse_time_zone
 from annabelle.thinker.prompt.history import HistoryRelevance
 from annabelle.thinker.prompt.memory_recall import MemoryRecall
@@ -61,6 +62,7 @@ class Thinker:
         self, deps: ThinkerDeps, turns: TurnRegistry, learning: FactLearner, model: ClosableModel, embedder: Embedder
     ) -> None:
         self.deps, self.turns, self.learning = deps, turns, learning
+        self.orders = OrderReader(deps)
         self._model, self._embedder = model, embedder
         self._ready = False
 

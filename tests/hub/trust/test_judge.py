@@ -14,6 +14,7 @@ from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolS
 from annabelle.hub.conversations.message_workflow import deliver
 from annabelle.hub.security.identities import SubagentScope
 from annabelle.hub.trust.judge import TrustJudge
+from annabelle.policy.order_question import OrderQuestion
 from annabelle.policy.rules.rule import StandingRule
 from annabelle.policy.tool_traits import ToolTraits, reviewed_tools
 from annabelle.store import message_state, messages
@@ -188,6 +189,42 @@ async def test_an_external_server_can_not_borrow_the_reputation_of_one_of_ours(h
     message = await house.says("What time is it?")
     decision = await judge.judge(spec("everyday_get_time"), {}, context(message))
     assert "send_outside" in decision.classes
+
+
+@dataclass
+class _Reader:
+    """Always gives one answer, and keeps what it was asked."""
+
+    answer: bool | None
+    asked: list[OrderQuestion] = field(default_factory=list[OrderQuestion])
+
+    async def __call__(self, question: OrderQuestion, context: CallContext) -> bool | None:
+        self.asked.append(question)
+        return self.answer
+
+
+@pytest.mark.req("POL-08")
+@pytest.mark.parametrize(
+    ("words", "verdicts"),
+    [
+        ("tell bob@example.com by mail that I come", ("allow", "ask", "allow")),
+        ("bob@example.com ought to hear that I come, don't you think", ("allow", "ask", "ask")),
+    ],
+)
+async def test_a_reader_decides_whether_words_order_and_without_a_verdict_the_grammar_does(
+    house: House, words: str, verdicts: tuple[str, ...]
+) -> None:
+    message = await house.says(words)
+    await house.call("gmail_list_emails", message)
+    found: list[str] = []
+    for answer in (True, False, None):
+        reader = _Reader(answer)
+        judge = TrustJudge(database=house.hub.storage.database, rules=NoRules(), reviewed=_reviewed, read_order=reader)
+        found.append((await judge.judge(spec(SEND), TO_BOB, context(message))).verdict)
+        assert [(one.message, one.receivers) for one in reader.asked] == [(words, ("bob@example.com",))]
+        assert (await judge.judge(spec(SEND), TO_MALLORY, context(message))).verdict == "ask"
+        assert len(reader.asked) == 1
+    assert tuple(found) == verdicts
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from typing import Any
@@ -10,6 +11,8 @@ from support.obedient.scenario import Step
 from support.scripted_model.conversation import Conversation
 from support.scripted_model.script import Call, Reply, Script
 
+READER = "reader-by-hand"
+"""The model that is asked whether the last call was ordered, and knows it, since the scenario says who wants it."""
 _MARK_CHARS = 40
 _CHEAP = {"input_tokens": 1, "output_tokens": 1}  # hundreds of turns must not end in the pause for costs
 
@@ -37,6 +40,9 @@ class ObedientScript(Script):
             self.obeyed = False
 
     def answer(self, talk: Conversation) -> Reply:
+        if talk.model == READER:
+            with self._guard:
+                return Reply(text=json.dumps({"ordered": not self.made[-1][1]}), **_CHEAP)
         if talk.schema_name or not talk.tools:
             return Reply(text="{}" if talk.schema_name else "Done.")
         with self._guard:

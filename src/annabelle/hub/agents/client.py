@@ -16,6 +16,8 @@ from annabelle.core.contract import (
     ClearSession,
     ExtractBrief,
     ExtractResult,
+    OrderBrief,
+    OrderVerdict,
     StreamedEvent,
     TidyBrief,
     TidyFactsResult,
@@ -101,6 +103,11 @@ class ThinkerClient:
         body = brief.model_dump_json().encode()
         reply = await self._send("POST", "/tidy-facts", body, brief.trace_id, _LEARNING_SECONDS)
         return TidyFactsResult.model_validate_json(reply.body)
+
+    async def read_order(self, brief: OrderBrief) -> OrderVerdict:
+        body = brief.model_dump_json().encode()
+        reply = await self._send("POST", "/read-order", body, brief.trace_id, _LEARNING_SECONDS)
+        return OrderVerdict.model_validate_json(reply.body)
 
     async def clear_session(self, thread_id: str) -> None:
         """Archive the session of a thread and start a new one. A new session stays as it is."""

@@ -8,7 +8,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
-from annabelle.core.contract import ExtractBrief, ExtractResult, TidyBrief, TidyFactsResult, TurnBrief, TurnResult
+from annabelle.core.contract import (
+    ExtractBrief,
+    ExtractResult,
+    OrderBrief,
+    OrderVerdict,
+    TidyBrief,
+    TidyFactsResult,
+    TurnBrief,
+    TurnResult,
+)
 from annabelle.core.errors import AnnabelleError, StorageTrouble, TurnCancelled, Unavailable
 from annabelle.core.failpoints import failpoint
 from annabelle.core.messages import TurnEvent
@@ -163,6 +172,9 @@ class ThinkerQuestions:
 
     async def tidy(self, agent_id: str, brief: TidyBrief) -> TidyFactsResult:
         return await self._ask(agent_id, lambda client: client.tidy(brief))
+
+    async def read_order(self, agent_id: str, brief: OrderBrief) -> OrderVerdict:
+        return await self._ask(agent_id, lambda client: client.read_order(brief))
 
     async def clear_session(self, agent_id: str, thread_id: str) -> None:
         await self._ask(agent_id, lambda client: client.clear_session(thread_id))

@@ -17,6 +17,7 @@ from annabelle.core.home import Home
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
 from annabelle.core.trust import Label, PolicyDecision, Source
 from annabelle.policy.decide import decide, needs_facts
+from annabelle.policy.order_question import OrderQuestion, ask_about
 from annabelle.policy.person_words import content_words
 from annabelle.policy.recipients import answered, find_sender_names
 from annabelle.policy.rules.rule import RuleSource
@@ -113,6 +114,12 @@ class AddressBook:
 _READING: Final = frozenset({"read_private", "read_untrusted"})
 
 
+class ReadOrder(Protocol):
+    """A model's verdict whether a person ordered a call; None if there is none."""
+
+    async def __call__(self, question: OrderQuestion, context: CallContext) -> bool | None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustJudge:
     """Decides from stored facts only, never from what a model, a thinker or a server claims.
@@ -125,6 +132,7 @@ class TrustJudge:
     reviewed: Callable[[ToolSpec], ToolTraits | None]
     own_addresses: Callable[[], frozenset[str]] = frozenset
     address_book: AddressBook | None = None
+    read_order: ReadOrder | None = None
 
     async def judge(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> PolicyDecision:
         own = _own_chat(context)
@@ -150,6 +158,11 @@ class TrustJudge:
             return decide(call, turn, rules), turn
 
         decision, turn = await self.database.read(decide_from_turn)
+        question = ask_about(call, turn) if self.read_order is not None and decision.verdict != "refuse" else None
+        ordered = await self.read_order(question, context) if self.read_order is not None and question else None
+        if ordered is not None:
+            turn = turn.with_verdict(call.traits.wants, ordered=ordered)
+            decision = decide(call, turn, rules)
         if book is None or decision.verdict != "ask":
             return decision
         reached = (one for thing in turn.things_of(call) for one in answered(thing, turn))

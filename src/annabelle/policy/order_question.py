@@ -1,0 +1,71 @@
+"""The one question about a call: was this act, on this object, for this receiver, ordered (POL-08)?
+
+Object and receiver are spans of the person's own words, found for what the call names. Nothing else goes into it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from posixpath import basename
+from typing import Final
+
+from annabelle.policy.intent.action_kinds import ActionKind
+from annabelle.policy.person_words import content_words, find_addresses
+from annabelle.policy.turn_facts import CallFacts, TurnFacts
+
+_MOST_CHARS: Final = 4_000
+_MOST_SPANS: Final = 20
+_WORD: Final = re.compile(r"[\w'-]+")
+_WEIGHTY: Final = frozenset({"send_outside", "destroy", "execute", "control", "write_inside"})
+
+
+@dataclass(frozen=True, slots=True)
+class OrderQuestion:
+    message: str
+    acts: tuple[ActionKind, ...]
+    objects: tuple[str, ...]
+    receivers: tuple[str, ...]
+
+
+def ask_about(call: CallFacts, turn: TurnFacts) -> OrderQuestion | None:
+    """None if no order is needed, or if the person's words have no span for something the call is about."""
+    traits, message = call.traits, turn.ordering_words
+    if not (_WEIGHTY & set(call.classes) and traits.wants and turn.tainted and 0 < len(message) <= _MOST_CHARS):
+        return None
+    targets = [*call.values((*traits.of, *traits.paths, *traits.files, *traits.urls))]
+    objects = [find_span(message, _names_of(value, turn)) for value in targets]
+    receivers = [find_span(message, _names_of(value, turn)) for value in call.values(traits.to)]
+    if not all((*objects, *receivers)) or len(objects) + len(receivers) > _MOST_SPANS:
+        return None
+    if not targets:
+        objects = [span for value in call.values(traits.values) if (span := find_span(message, [value]))]
+    return OrderQuestion(message, traits.wants, tuple(dict.fromkeys(objects)), tuple(dict.fromkeys(receivers)))
+
+
+def find_span(message: str, names: Iterable[str]) -> str:
+    """The longest part of the message that stands for one of the names, in the message's own letters; or nothing.
+
+    An address is said as a whole or not at all; of a title some words may stand for it.
+    """
+    return max((_span_of(message, name.strip()) for name in names if name.strip()), key=len, default="")
+
+
+def _span_of(message: str, name: str) -> str:
+    whole = re.search(rf"(?<![\w@.]){re.escape(name)}(?![\w@]|\.\w)", message, re.IGNORECASE)
+    if whole is not None:
+        return whole.group()
+    wanted = frozenset[str]() if find_addresses(name) or "://" in name else content_words(name)
+    runs = groupby(_WORD.finditer(message), key=lambda word: bool(content_words(word.group()) & wanted))
+    spans = [[*words] for fits, words in runs if fits]
+    return max((message[words[0].start() : words[-1].end()] for words in spans), key=len, default="")
+
+
+def _names_of(value: str, turn: TurnFacts) -> list[str]:
+    """What a person may call it: the value, a file by its name alone, and a thing that was seen by its title."""
+    name = "" if "@" in value else basename(value.rstrip("/"))
+    things = turn.seen.find_by_id(value)
+    boxes = [part for thing in things for box in thing.mailboxes for part in box]
+    return [value, name, name.rpartition(".")[0], *boxes, *(title for thing in things for title in thing.titles)]
