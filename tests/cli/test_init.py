@@ -151,6 +151,12 @@ def test_a_key_is_read_unseen_and_a_wrong_one_is_not_kept(
     skipped.expect("call you")
     assert kept(home) == {}
     skipped.close()
+    left = Terminal(known | {"GROQ_BASE_URL": f"{servers.url}/v1"}, "init")
+    for expected, typed in (("Choice", "1\n"), ("Choice", "\n"), ("Key of Groq: ", "\n")):
+        left.expect(expected)
+        left.press(typed)
+    left.expect(r"Key of Groq is missing\. Nothing was changed\.")
+    left.close()
     again = run(
         known | {"GROQ_BASE_URL": f"{servers.url}/v1"}, "init", "--model", "groq", "--key-stdin", stdin=f"{GOOD_KEY}\n"
     )
@@ -158,6 +164,34 @@ def test_a_key_is_read_unseen_and_a_wrong_one_is_not_kept(
     assert "The key works" in again.stdout
     assert GOOD_KEY not in again.stdout + again.stderr
     assert kept(home) == {"GROQ_API_KEY": GOOD_KEY, "THINKER_LLM_PROVIDER": "groq"}
+
+
+def test_ctrl_c_at_the_key_leaves_and_says_what_stays(known: dict[str, str], home: Home) -> None:
+    screen = Terminal(known, "init", "--name", "Ana")
+    for expected, typed in (("Choice", "1\n"), ("Choice", "\n"), ("Key of Groq: ", "\x03")):
+        screen.expect(expected)
+        screen.press(typed)
+    screen.expect("What was set so far stays")
+    assert screen.wait() == 130
+    assert kept(home) == {"USER_NAME": "Ana"}
+
+
+def test_a_model_that_can_not_answer_is_not_said_to(known: dict[str, str], home: Home, servers: ModelServers) -> None:
+    nobody = run(known, "init", "--model", "ollama")
+    assert "Ollama can not be reached (http://127.0.0.1:9/v1). Start Ollama" in nobody.stdout
+    assert kept(home) == {"THINKER_LLM_PROVIDER": "ollama"}
+    runs = known | {"OLLAMA_BASE_URL": servers.url, "GROQ_BASE_URL": f"{servers.url}/v1"}
+    assert "ollama pull llama3.2" in run(runs, "init", "--model", "ollama").stdout
+    assert run(runs, "init", "--model", "ollama:qwen3").stdout.startswith("\nqwen3 at Ollama answers")
+    refused = run(runs | {"GROQ_API_KEY": "wrong-key-77"}, "init", "--model", "groq")
+    assert "Groq refused the API key" in refused.stdout
+
+
+def test_a_time_zone_may_be_written_in_any_case(known: dict[str, str], home: Home) -> None:
+    for command in (("init", "--time-zone"), ("config", "set", "USER_TIMEZONE")):
+        assert run(known, *command, "europe/berlin").returncode == 0
+        assert kept(home) == {"USER_TIMEZONE": "Europe/Berlin"}
+        assert run(known, "config", "unset", "USER_TIMEZONE").returncode == 0
 
 
 def test_without_a_network_a_key_is_kept_untested(known: dict[str, str], home: Home) -> None:
@@ -197,7 +231,11 @@ def test_without_a_terminal_nothing_is_asked(known: dict[str, str], home: Home) 
     [
         (("--model", "nonsense"), "neither a provider nor a model"),
         (("--time-zone", "Mars/Olympus"), "There is no time zone"),
-        (("--model", "packaged", "--key-stdin"), "A key belongs to a provider"),
+        (("--model", "packaged", "--key-stdin"), "no provider is named that it belongs to"),
+        (("--key-stdin",), "no provider is named that it belongs to"),
+        (("--model", ""), "'' is neither a provider nor a model"),
+        (("--model", "groq:"), "groq: names no model"),
+        (("--model", "groq:", "--key-stdin"), "groq: names no model"),
         (("--name", "a\x07b"), "control character"),
         (("--language", "x" * 50), "USER_LANGUAGE is not valid"),
     ],

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from annabelle.core.home import Home
-from cli.terminal import run, started_by_up
+from cli.terminal import Terminal, run, started_by_up
 from support.scripted_model import ScriptedServer, plan_text
 
 
@@ -70,6 +70,19 @@ def test_a_turn_that_fails_is_one_sentence_on_stderr_and_an_exit_code(running: d
     assert "Traceback" not in failed.stderr
     told = json.loads(run(running, "ask", "--new", "--json", plan_text(error={"status": 401})).stderr)
     assert told["error"]["code"] == "provider_refused"
+
+
+@pytest.mark.req("UX-01", "DUR-05")
+def test_ask_tells_at_once_why_it_waits(running: dict[str, str], model: ScriptedServer):
+    down = running | {
+        "ANNABELLE_HOME": f"{running['ANNABELLE_HOME']}-down",
+        "COMPATIBLE_BASE_URL": "http://127.0.0.1:9/v1",
+    }
+    asking = Terminal(down | {"RETRY_BASE_SECONDS": "600"}, "ask", "hello")
+    asking.expect(
+        r"· The OpenAI-compatible server can not be reached .*COMPATIBLE_BASE_URL.*The next try is in \d+ seconds"
+    )
+    asking.close()
 
 
 @pytest.mark.req("UX-01")

@@ -51,13 +51,13 @@ async def test_each_class_of_trouble_is_retried_as_often_as_it_deserves(
 
 
 @pytest.mark.req("DUR-05")
-async def test_a_long_wait_is_explained_once_with_the_time_of_the_next_try(tmp_path: Path) -> None:
-    trouble = ProviderRateLimited("Too many requests.")
+async def test_every_long_wait_is_explained_with_what_to_do_and_the_time_of_the_next_try(tmp_path: Path) -> None:
+    trouble = ProviderRateLimited("Too many requests.", hint="Be patient.")
     bench = Bench(tmp_path, ListedModel(*[trouble] * 5, "here"), DictTools())
     assert (await bench.run()).text == "here"
     notices = bench.facts("notice")
-    assert len(notices) == 1
-    assert "Too many requests." in notices[0]["data"]["text"]
+    assert len(notices) == 3, "the first two tries come at once"
+    assert "Too many requests. Be patient. The next try is in" in notices[0]["data"]["text"]
     assert notices[0]["data"]["next_try_at"]
 
 

@@ -71,8 +71,7 @@ def set_setting(
     name, field = find_setting(name)
     home = Home.from_environment()
     text = value if value is not None else _ask(name, field)
-    check_value(name, field, text)
-    SettingsFile(home.prepare().settings_file).set(name, text)
+    SettingsFile(home.prepare().settings_file).set(name, check_value(name, field, text))
     _print_outcome(name, f"{name} is set.", home, json)
 
 

@@ -11,8 +11,11 @@ from typing import cast
 from pydantic import ValidationError
 
 from annabelle.cli.hub_client import CliHubClient, ServerEvent, error_from
+from annabelle.cli.output import clean
+from annabelle.cli.spinner import tell
 from annabelle.cli.turn_view import (
     ApprovalAsked,
+    NoticeAdded,
     ReplySent,
     TurnChange,
     TurnView,
@@ -139,7 +142,7 @@ class Conversation:
         return True
 
     async def answer(self, text: str) -> ConversationAnswer:
-        """Post the text and wait for the whole answer; raises if the turn failed."""
+        """Post the text and wait for the whole answer, telling notices meanwhile; raises if the turn failed."""
         return await _collect_answer(self.say(text))
 
     async def answer_of(self, message_id: str) -> ConversationAnswer:
@@ -158,6 +161,8 @@ async def _collect_answer(changes: AsyncGenerator[TurnChange]) -> ConversationAn
                 said.append(change.text)
             elif isinstance(change, ApprovalAsked):
                 asked.append(change.approval_id)
+            elif isinstance(change, NoticeAdded):
+                tell(clean(change.text))
     return ConversationAnswer("\n".join(said), tuple(dict.fromkeys(asked)))
 
 

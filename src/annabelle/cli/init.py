@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
-from zoneinfo import ZoneInfo
 
 import typer
 
@@ -20,7 +19,7 @@ from annabelle.cli.model_line import describe_model
 from annabelle.cli.models import download, find_listed, make_progress, settings_for
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import clean, print_json, print_line, print_paragraph
-from annabelle.cli.settings_file import SettingsFile, check_value, find_setting
+from annabelle.cli.settings_file import SettingsFile, check_value, find_setting, find_zone
 from annabelle.cli.spinner import Spinner
 from annabelle.cli.terminal_input import ask_line, check_line, read_answer
 from annabelle.core.connections import KINDS
@@ -69,8 +68,8 @@ def init(
     for setting, value in given.items():
         if value is not None:
             setup.save(setting, value)
-    if model is not None:
-        setup.use_model(model, sys.stdin.readline().strip() if key_stdin else None)
+    if model is not None or key_stdin:
+        setup.use_model(model or "", sys.stdin.readline().strip() if key_stdin else None)
     setup.guide(given=[setting for setting, value in given.items() if value is not None], model=model is not None)
 
 
@@ -97,13 +96,17 @@ class Setup:
 
     def guide(self, given: Sequence[str] = (), *, model: bool = False) -> None:
         """Ask for what is not given, and tell how it stands."""
-        if self.asks:
-            print_paragraph("Enter takes what stands in brackets, s skips a step, Ctrl-C leaves. Nothing is final.")
-            if not model:
-                self._run_step("Which model answers?", self._ask_model)
-            self._run_step("About you", lambda: self._ask_person(given))
-            self._run_step("Your accounts", self._show_accounts)
-        self._finish()
+        try:
+            if self.asks:
+                print_paragraph("Enter takes what stands in brackets, s skips a step, Ctrl-C leaves. Nothing is final.")
+                if not model:
+                    self._run_step("Which model answers?", self._ask_model)
+                self._run_step("About you", lambda: self._ask_person(given))
+                self._run_step("Your accounts", self._show_accounts)
+            self._finish()
+        except (KeyboardInterrupt, typer.Abort) as left:
+            print_line("Left. What was set so far stays; annabelle init goes on.")
+            raise typer.Abort from left
 
     def _run_step(self, title: str, step: Callable[[], None]) -> None:
         """Run a step that asks. A mistake is told and leaves the step; what was set stays."""
@@ -117,12 +120,9 @@ class Setup:
     def save(self, setting: str, value: str) -> None:
         """Set or, with an empty value, unset a setting."""
         setting, known = find_setting(setting)
-        if setting == "USER_TIMEZONE" and value:
-            _check_zone(value)
         file = SettingsFile(self.home.settings_file)
         if value:
-            check_value(setting, known, check_line(setting, value))
-            file.set(setting, value)
+            file.set(setting, check_value(setting, known, check_line(setting, value)))
         else:
             file.unset(setting)
         self._saved[setting] = value
@@ -147,15 +147,20 @@ class Setup:
         provider = PROVIDERS.get(named.partition(":")[0])  # pyright: ignore[reportArgumentType, reportCallIssue]
         if key is not None:
             if provider is None or not provider.needs_key:
-                raise CallerMistake("A key belongs to a provider.", hint="As in --model groq --key-stdin.")
+                raise CallerMistake(
+                    "The key was not taken, because no provider is named that it belongs to.",
+                    hint="Name it, as in: annabelle init --model groq --key-stdin",
+                )
             if not key:
                 raise CallerMistake("There is no key on standard input.", hint="Nothing was changed.")
-            self._save_key(provider, key)
         registry = GgufRegistry(self.home)
         wanted = PACKAGED if named == "packaged" else named
         if named not in ("packaged", "auto") and provider is None and not _is_there(registry, named):
             download(registry, find_listed(registry, named), quiet=self.quiet)
-        for setting, value in settings_for(wanted, registry).items():
+        settings = settings_for(wanted, registry)
+        if key is not None and provider is not None:
+            self._save_key(provider, key)
+        for setting, value in settings.items():
             self.save(setting, value)
 
     def _use_local(self, model: LocalModel) -> None:
@@ -165,7 +170,8 @@ class Setup:
         services = [provider for provider in PROVIDERS.values() if provider.needs_key]
 
         def use(provider: ModelProvider) -> None:
-            key = ask_line(f"Key of {provider.label} (it is not shown; s skips)", "--key-stdin", secret=True)
+            print_line("It is not shown while you type or paste it; s skips.")
+            key = ask_line(f"Key of {provider.label}", "--key-stdin", secret=True)
             if key.strip().lower() == "s":
                 print_line(_SKIPPED)
                 return
@@ -287,7 +293,6 @@ class Setup:
 def _ask(question: str) -> str:
     answer = read_answer(question)
     if answer is None:
-        print_line("Left. What was set so far stays; annabelle init goes on.")
         raise typer.Abort
     return answer.strip()
 
@@ -327,14 +332,6 @@ def find_system_zone() -> str:
     named = os.environ.get("TZ", "")
     try:
         linked = str(_ZONES.resolve()).partition("zoneinfo/")[2]
-        return _check_zone(named or linked or "UTC")
+        return find_zone(named or linked or "UTC")
     except (OSError, ConfigMistake):
         return "UTC"
-
-
-def _check_zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (ValueError, OSError, KeyError) as error:
-        raise ConfigMistake(f"There is no time zone {name!r}.", hint="Write it as in Europe/Berlin.") from error
-    return name

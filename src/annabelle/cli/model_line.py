@@ -12,19 +12,23 @@ from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
 from annabelle.core.trace import read_trace
 from annabelle.core.trace_export import parse_spans
+from annabelle.llm.model_discovery import find_trouble
 from annabelle.llm.model_selection import ModelChooser
 from annabelle.llm.providers import PROVIDERS
 
 
 async def describe_model(home: Home, settings: Settings, profile: AgentProfile | None = None) -> str:
-    """The model that answers with these settings and why, or why none can."""
+    """The model that answers with these settings and why, or why it cannot. Its server is asked."""
     try:
         selection = await ModelChooser(
             settings, home, profile or AgentProfile(agent_id=settings.thinker_agent_id)
         ).choose()
     except AnnabelleError as error:
         return " ".join(filter(None, [error.message, error.hint]))
-    return selection.choice.explanation
+    trouble = await find_trouble(selection)
+    if trouble is None:
+        return selection.choice.explanation
+    return " ".join(filter(None, [trouble.message, trouble.hint, f"Then {selection.choice.explanation}"]))
 
 
 def find_profile(status: JsonObject, agent_id: str | None, settings: Settings) -> AgentProfile | None:

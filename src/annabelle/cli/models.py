@@ -115,7 +115,9 @@ def download(registry: GgufRegistry, model: GgufModel, *, quiet: bool) -> Path:
 
 def settings_for(name: str, registry: GgufRegistry) -> dict[str, str]:
     """The settings for a choice; an empty value removes the setting."""
-    provider, _, model = name.partition(":")
+    provider, colon, model = name.partition(":")
+    if colon and not model:
+        raise CallerMistake(f"{name} names no model.", hint=f"Put one behind the colon, or write just {provider}.")
     if name == "auto":
         return {"THINKER_LLM_PROVIDER": "", "EMBEDDED_MODEL": ""}
     if provider == "embedded":
@@ -137,7 +139,7 @@ def find_listed(registry: GgufRegistry, name: str) -> GgufModel:
         return registry.find(name)
     except NotFound as error:
         raise NotFound(
-            f"{name} is neither a provider nor a model of the list.", hint="annabelle models shows what there is."
+            f"{name!r} is neither a provider nor a model of the list.", hint="annabelle models shows what there is."
         ) from error
 
 

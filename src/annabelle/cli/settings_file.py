@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, get_args
+from zoneinfo import available_timezones
 
 from dotenv import dotenv_values
 from pydantic import SecretStr, TypeAdapter, ValidationError
@@ -37,8 +38,16 @@ def is_secret(field: FieldInfo) -> bool:
     return field.annotation is SecretStr or SecretStr in get_args(field.annotation)
 
 
-def check_value(name: str, field: FieldInfo, text: str) -> None:
-    """Refuse an invalid value before anything is written. The message never repeats a secret."""
+def find_zone(name: str) -> str:
+    """The proper name of a time zone, which may be given in any case."""
+    zone = next((zone for zone in available_timezones() if zone.lower() == name.lower()), None)
+    if zone is None:
+        raise ConfigMistake(f"There is no time zone {name!r}.", hint="Write it as in Europe/Berlin.")
+    return zone
+
+
+def check_value(name: str, field: FieldInfo, text: str) -> str:
+    """The value as it is to be written; an invalid one is refused. The message never repeats a secret."""
     if not text.isprintable():
         raise ConfigMistake(f"{name} is not valid: it must be one line of visible characters.", field=name)
     if "${" in text:
@@ -57,6 +66,7 @@ def check_value(name: str, field: FieldInfo, text: str) -> None:
             hint=f"It is: {field.description}." if field.description else None,
             field=name,
         ) from error
+    return find_zone(text) if name == "USER_TIMEZONE" else text
 
 
 @dataclass(frozen=True, slots=True)

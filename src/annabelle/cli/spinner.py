@@ -32,6 +32,14 @@ def clear_status() -> None:
         sys.stderr.flush()
 
 
+def tell(text: str) -> None:
+    """Tell a person something on stderr, above the status line. Machines read the result only."""
+    if "--json" not in sys.argv:
+        clear_status()
+        sys.stderr.write(f"· {text}\n")
+        sys.stderr.flush()
+
+
 class Spinner:
     """Shows what is being done, and after a few seconds for how long."""
 

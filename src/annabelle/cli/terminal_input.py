@@ -123,7 +123,8 @@ def ask_line(what: str, option: str, *, secret: bool = False) -> str:
     line = _read_terminal(what, secret=secret) if sys.stdin.isatty() else sys.stdin.readline(MAX_CHARS + 2)
     answer = line.rstrip("\r\n") if secret else line.strip()  # spaces may be part of a password
     if not answer.strip():
-        raise CallerMistake(f"{what} is missing.", hint=f"Give it with {option}, or run this in a terminal.")
+        other = "Nothing was changed." if sys.stdin.isatty() else f"Give it with {option}, or run this in a terminal."
+        raise CallerMistake(f"{what} is missing.", hint=other)
     return check_line(what, answer)
 
 
@@ -145,6 +146,6 @@ def _read_terminal(what: str, *, secret: bool) -> str:
         sys.stderr.write(shown)
         sys.stderr.flush()
         return input()
-    except EOFError as error:
+    except (EOFError, KeyboardInterrupt) as left:
         sys.stderr.write("\n")
-        raise typer.Abort from error
+        raise typer.Abort from left

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from typing import Protocol, cast
-
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from typing import TYPE_CHECKING, Protocol, cast
 
 from annabelle.core.errors import ProviderDown, ProviderFailed, ProviderRateLimited, ProviderRefused, ProviderTrouble
 from annabelle.core.secrets.redactor import MASK, Redactor
 from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.llm.providers import Endpoint
 from annabelle.llm.types import Purpose, TextDelta, ThinkDelta, ToolChoice
+
+if TYPE_CHECKING:  # a command that only needs the errors does not wait seconds for the import
+    from pydantic_ai.messages import ModelMessage, ModelResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def status_error(
 
 
 def unreachable_error(place: Endpoint, detail: str) -> ProviderDown:
-    hint = "Check the network."
+    hint = "Check the network." if place.is_official else f"Check the network, and {place.provider.url_variable}."
     if place.provider.local and place.provider.name != "embedded":
         hint = f"Start {place.provider.label}, or check {place.provider.url_variable} in the settings."
     return ProviderDown(

@@ -9,19 +9,21 @@ import json
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, cast
 
 import httpx
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict, SecretStr, TypeAdapter
 
-from annabelle.core.errors import ProviderDown, ProviderFailed
+from annabelle.core.errors import ProviderDown, ProviderFailed, ProviderTrouble
 from annabelle.core.network_access import trust_store
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
+from annabelle.llm.backend import status_error, unreachable_error
+from annabelle.llm.model_selection import ModelSelection, list_models
 from annabelle.llm.providers import PROVIDERS, Endpoint, ModelProvider, is_loopback, make_endpoint
 
-_PROBE_SECONDS, _KEY_SECONDS = 1.0, 10.0
+_PROBE_SECONDS, _KEY_SECONDS = 1.0, 5.0
 _ANTHROPIC_VERSION: Final = "2023-06-01"
 _BYTES_PER_WEIGHT, _SPARE_GB = 0.6, 1.0
 """Of models at four to five bits a weight, and what a conversation takes beside them."""
@@ -66,11 +68,11 @@ class LocalModel:
 async def find_local_models(settings: Settings) -> dict[str, list[LocalModel]]:
     """The models of each local server that runs, by provider, those that can call tools first."""
     found: dict[str, list[LocalModel]] = {}
-    for provider, list_models in ((PROVIDERS["ollama"], _list_ollama), (PROVIDERS["lmstudio"], _list_lmstudio)):
+    for provider, list_local in ((PROVIDERS["ollama"], _list_ollama), (PROVIDERS["lmstudio"], _list_lmstudio)):
         place = make_endpoint(settings, provider)
         try:
             async with _client(place, _PROBE_SECONDS) as client:
-                models = await list_models(client, provider)
+                models = await list_local(client, provider)
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, AttributeError):
             continue
         found[provider.name] = sorted(models, key=lambda model: not model.tools)
@@ -103,23 +105,43 @@ def _rows(body: object, name: str) -> list[JsonObject]:
 
 async def check_key(settings: Settings, provider: ModelProvider, key: str) -> KeyState:
     """Ask the provider for its models with this key, which costs nothing."""
-    place = make_endpoint(settings, provider)
-    headers = {"authorization": f"Bearer {key}"}
+    status = await _probe(replace(make_endpoint(settings, provider), key=SecretStr(key)))
+    if status in (400, 401, 403):
+        return "wrong"
+    return "good" if status == 200 else "unreachable"
+
+
+async def find_trouble(selection: ModelSelection) -> ProviderTrouble | None:
+    """Why the model cannot answer now, as far as its server tells without a call that costs."""
+    place, model = selection.endpoint, selection.choice.model
+    if selection.weights is not None:
+        return None
+    status = await _probe(place)
+    if status is None:
+        return unreachable_error(place, place.base_url)
+    if status in (401, 403):
+        return status_error(status, "", place, model)
+    names = await list_models(place) if place.provider.local else None
+    if names is not None and not any(f"{name}:".startswith(f"{model}:") for name in names):
+        return status_error(404, "", place, model)
+    return None
+
+
+async def _probe(place: Endpoint) -> int | None:
+    """The status of a request that needs the key and costs nothing; None if nobody answers."""
+    headers = {"authorization": f"Bearer {place.key_text}"} if place.key_text else {}
     path = "/models"
-    if provider.protocol == "anthropic":
-        headers, path = {"x-api-key": key, "anthropic-version": _ANTHROPIC_VERSION}, "/v1/models"
-    elif provider.name == "openrouter":
+    if place.provider.protocol == "anthropic":
+        headers, path = {"x-api-key": place.key_text, "anthropic-version": _ANTHROPIC_VERSION}, "/v1/models"
+    elif place.provider.name == "openrouter":
         path = "/key"  # its list of models is open to everyone
     try:
         async with httpx.AsyncClient(
             verify=trust_store(place.base_url), trust_env=not is_loopback(place.base_url), timeout=_KEY_SECONDS
         ) as client:
-            response = await client.get(f"{place.base_url}{path}", headers=headers)
+            return (await client.get(f"{place.base_url}{path}", headers=headers)).status_code
     except (httpx.HTTPError, httpx.InvalidURL, ValueError):
-        return "unreachable"
-    if response.status_code in (400, 401, 403):
-        return "wrong"
-    return "good" if response.is_success else "unreachable"
+        return None
 
 
 async def pull_with_ollama(settings: Settings, name: str, progress: Progress) -> None:

@@ -172,13 +172,13 @@ class ModelRetries:
         return self._policy.wait_seconds(error, failures)
 
     def _notify_wait(self, error: AnnabelleError, delay: float) -> None:
-        """Explain a long wait, once per turn, with the time of the next try."""
+        """Explain a long wait, and each longer one: what is wrong, what to do, and the time of the next try."""
         if delay < _NOTICE_SECONDS:
             return
         at = now() + timedelta(seconds=delay)
-        text = f"{error.message} The next try is in {delay:.0f} seconds."
+        text = " ".join(filter(None, [error.message, error.hint, f"The next try is in {delay:.0f} seconds."]))
         data: JsonObject = {"text": text, "code": error.code, "next_try_at": at.isoformat(timespec="seconds")}
-        self._live.stream.add_fact("notice", "model-retry", data, step=self._step)
+        self._live.stream.add_fact("notice", f"model-retry:{self._step}:{delay:.0f}", data, step=self._step)
 
 
 TRIES_PER_GENERATION = 100
