@@ -147,7 +147,9 @@ def test_two_readings_are_a_doubt(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("FST-02")
-def test_own_phrases_are_read_again_and_a_damaged_file_keeps_the_last_good_one(tmp_path: Path) -> None:
+def test_own_phrases_are_read_again_and_a_damaged_file_keeps_the_last_good_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     file = tmp_path / "phrases.toml"
     own = OwnTemplates(file)
     assert own.load().match("tea time") is None
@@ -158,7 +160,7 @@ def test_own_phrases_are_read_again_and_a_damaged_file_keeps_the_last_good_one(t
     assert own.load().alike("what does the clock in my kitchen say") == ["everyday_get_time"]
     file.write_text("[everyday_get_time\n")
     assert own.load().match("tea time") is not None
-    assert "phrases.toml cannot be read" in (own.take_trouble() or "")
-    assert own.take_trouble() is None, "it is told once"
+    assert own.load().match("tea time") is not None
+    assert caplog.text.count("phrases.toml cannot be read") == 1, "it is told once"
     file.unlink()
     assert own.load().match("tea time") is None

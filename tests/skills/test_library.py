@@ -101,7 +101,7 @@ def test_a_broken_file_is_named_once_and_the_others_work(tmp_path: Path, caplog:
             assert names(library, "tea") == ["good"]
     said = sorted(record.getMessage() for record in caplog.records)
     assert len(said) == 4
-    assert said[0] == "the playbook binary.md is passed over: it is not UTF-8"
+    assert said[0] == "The playbook binary.md is passed over: it is not UTF-8"
     assert "broken.md is passed over: line 2: the list is not closed" in said[1]
     broken.write_text("---\nkeywords: [tea]\n---\nx")
     assert names(library, "tea") == ["broken", "good"]

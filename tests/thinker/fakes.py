@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
@@ -194,7 +195,11 @@ class Bench:
         asked = brief(text, **fields)
         self.live = self.new_live(asked.message_id)
         self.engine.rewind(0) if "message_id" not in fields else self.engine.rewind()
-        await TurnWorkflow(self.parts, asked, now(), self.live).run()
+        logging.getLogger().addHandler(self.parts.notices)
+        try:
+            await TurnWorkflow(self.parts, asked, now(), self.live).run()
+        finally:
+            logging.getLogger().removeHandler(self.parts.notices)
         assert self.live.result is not None
         return self.live.result
 

@@ -108,3 +108,19 @@ async def test_a_damaged_file_of_ones_own_is_told_and_stops_nothing(tmp_path: Pa
     bench, _ = make_bench(tmp_path)
     assert (await bench.run("list my files")).text == "a.txt"
     assert "phrases.toml cannot be read" in bench.facts("notice")[0]["data"]["text"]
+
+
+@pytest.mark.req("FST-02")
+async def test_an_argument_that_the_tool_does_not_take_is_told_once(tmp_path: Path) -> None:
+    phrases = ["show the shelf => path=.; shelf=3", "show {path}", "show all of {where} => path={where}"]
+    (tmp_path / "phrases.toml").write_text(f"[filer_list_files]\nphrases = {phrases}\n")
+    bench, tools = make_bench(tmp_path)
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "additionalProperties": False}
+    tools.specs = [spec.model_copy(update={"input_schema": schema}) for spec in tools.specs]
+    await bench.run("list my files")
+    [told] = bench.facts("notice")
+    assert told["data"]["text"] == (
+        "phrases.toml: “show the shelf” gives filer_list_files shelf, which it does not take."
+    )
+    await bench.run("list my files")
+    assert bench.facts("notice") == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,21 @@ async def test_of_a_damaged_file_what_is_readable_is_used_and_the_rest_kept_asid
     path.write_bytes(damaged)
     assert await read(tmp_path) == ["msg_1", "msg_2"]
     assert copies(tmp_path) == [damaged]
+
+
+@pytest.mark.req("SES-01")
+async def test_a_damaged_session_is_told_to_the_person_once(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, ListedModel("Hi.", "Hi.", "Hi."), DictTools())
+    await bench.run("hello")
+    path = tmp_path / "sessions" / "thr_one.jsonl"
+    path.write_bytes(path.read_bytes() + b"\xff\x00garbage\n")
+    bench.parts = replace(bench.parts, sessions=Bench(tmp_path, bench.model, bench.tools).sessions)
+    told: list[object] = []
+    for _ in range(2):
+        await bench.run("and now?")
+        told += [notice["data"]["text"] for notice in bench.facts("notice")]
+    [text] = told
+    assert "thr_one.jsonl was damaged; it is kept as thr_one.jsonl.damaged-" in str(text)
 
 
 async def test_a_session_with_a_mark_where_it_was_cleared_starts_behind_it(tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ import logging.handlers
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Generator
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Final
 
 from annabelle.core.ids import is_id, new_id
 from annabelle.core.messages import now
@@ -113,6 +115,26 @@ class _QuietFileHandler(logging.handlers.RotatingFileHandler):
 
     def handleError(self, record: logging.LogRecord) -> None:
         pass
+
+
+SHOWN_IN_CHAT: Final = {"shown_in_chat": True}
+"""`extra` of a log record that a person should see too, such as one about a damaged file of theirs."""
+
+
+class ChatNotices(logging.Handler):
+    """Keeps what is logged `SHOWN_IN_CHAT` until it is shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._texts: deque[str] = deque(maxlen=20)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if getattr(record, "shown_in_chat", False):
+            self._texts.append(record.getMessage())
+
+    def take(self) -> list[str]:
+        """The texts since the last time."""
+        return [self._texts.popleft() for _ in range(len(self._texts))]
 
 
 def configure_logging(

@@ -121,7 +121,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     """
     base = _make_base(start)
     settings, home, notices = base.settings, base.home, base.notices
-    token = owner_token(home, settings)
+    token = owner_token(home, settings, notices)
     base.redact.learn([token])
     seed_home(home)
     secrets = HomeSecrets(home, base.redact, base.database_url)

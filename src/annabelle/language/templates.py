@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from annabelle.core.errors import ConfigMistake
 from annabelle.core.text import fold_for_search
+from annabelle.core.tools import JsonObject, ToolSpec
+from annabelle.core.trace import SHOWN_IN_CHAT
 from annabelle.language.phrases import SLOT, Sentence, ToolPhraseFile
 
 FILE_NAME: Final = "templates.toml"
@@ -56,9 +58,15 @@ class _Template:
         if not all(map(self._is_one_clause, said.values())):
             return None
         given = {name: SLOT.sub(lambda slot: said[slot[1]], value) for name, value in self.sentence.given.items()}
-        used = {slot for value in self.sentence.given.values() for slot, _ in _slots(value)}
-        arguments = {name: value for name, value in said.items() if name not in used} | given
-        return TemplateMatch(self.tool, arguments, self.sentence.text)
+        values = said | given
+        return TemplateMatch(self.tool, {name: values[name] for name in self.arguments()}, self.sentence.text)
+
+    def arguments(self) -> list[str]:
+        """The names of the arguments that it gives: slots, unless they are part of a given value, and given ones."""
+        given = self.sentence.given
+        used = {slot for value in given.values() for slot, _ in _slots(value)}
+        slots = [slot for slot, _ in self.sentence.slots()]
+        return [*(slot for slot in slots if slot not in used and slot not in given), *given]
 
     def _is_one_clause(self, text: str) -> bool:
         words = text.casefold().split()
@@ -82,6 +90,18 @@ class Templates:
     @classmethod
     def read(cls, files: Iterable[Path]) -> Templates:
         return cls([template for file in files for template in _read_templates(ToolPhraseFile.read(file))])
+
+    def find_mistakes(self, tools: Sequence[ToolSpec]) -> Iterator[str]:
+        """A sentence for each phrase that gives a tool an argument that it does not have."""
+        known = {
+            tool.name: cast("JsonObject", tool.input_schema.get("properties") or {})
+            for tool in tools
+            if tool.input_schema.get("additionalProperties") is False
+        }
+        for one in self._templates:
+            wrong = [name for name in one.arguments() if name not in known.get(one.tool, one.arguments())]
+            if wrong:
+                yield f"“{one.sentence.text}” gives {one.tool} {', '.join(wrong)}, which it does not take."
 
     def match(self, text: str) -> TemplateMatch | None:
         """The one call that the whole message asks for; None where there is none, or more than one."""
@@ -141,28 +161,27 @@ class OwnTemplates:
     """The phrases of the home's own file, read again when it changes. A damaged file keeps the last good one."""
 
     file: Path
-    _trouble: str | None = None
     _templates: Templates = field(default_factory=lambda: Templates([]))
     _seen: tuple[int, int] | None = None
+    _checked: tuple[int, int] | None = None
 
-    def take_trouble(self) -> str | None:
-        """What is wrong with the file as it is, in a sentence for the person, once."""
-        trouble, self._trouble = self._trouble, None
-        return trouble
-
-    def load(self) -> Templates:
+    def load(self, tools: Sequence[ToolSpec] = ()) -> Templates:
+        """The phrases. What is wrong with them is told once; `tools` are those that they may name."""
         try:
             state = self.file.stat()
             now = (state.st_mtime_ns, state.st_size)
         except OSError:
-            self._templates, self._seen, self._trouble = Templates([]), None, None
+            self._templates, self._seen = Templates([]), None
             return self._templates
         if now != self._seen:
             self._seen = now
             try:
-                self._templates, self._trouble = Templates.read([self.file]), None
+                self._templates = Templates.read([self.file])
             except (ConfigMistake, re.error) as error:
                 reason = error.message if isinstance(error, ConfigMistake) else f"{self.file.name}: {error}."
-                self._trouble = f"{reason} What it said before holds."
-                _log.warning("%s", self._trouble)
+                _log.warning("%s What it said before holds.", reason, extra=SHOWN_IN_CHAT)
+        if tools and now != self._checked:
+            self._checked = now
+            for mistake in self._templates.find_mistakes(tools):
+                _log.warning("%s: %s", self.file.name, mistake, extra=SHOWN_IN_CHAT)
         return self._templates

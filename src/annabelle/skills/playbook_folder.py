@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from annabelle.core.home import write_atomically
+from annabelle.core.trace import SHOWN_IN_CHAT
 from annabelle.skills.playbook import Playbook, PlaybookMistake, read_playbook
 
 _log = logging.getLogger(__name__)
@@ -87,9 +88,9 @@ class PlaybookFolder:
                 raise PlaybookMistake("it is no file")  # reading a pipe would block the turn
             playbook = read_playbook(self._folder / name)
         except PlaybookMistake as mistake:
-            _log.warning("the playbook %s is passed over: %s", name, mistake)
+            _log.warning("The playbook %s is passed over: %s", name, mistake, extra=SHOWN_IN_CHAT)
         except OSError as error:
-            _log.warning("the playbook %s is passed over: %s", name, error.strerror)
+            _log.warning("The playbook %s is passed over: %s", name, error.strerror, extra=SHOWN_IN_CHAT)
         else:
             phrases = (_space_words(keyword) for keyword in playbook.keywords)
             return _LoadedPlaybook(version, playbook, tuple(phrase for phrase in phrases if phrase.strip()))

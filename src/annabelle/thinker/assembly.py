@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import Protocol
 
@@ -157,6 +158,7 @@ async def build_thinker(boot: ThinkerBoot, home: Home, settings: Settings, redac
         workspaces=Workspaces(folder, profile.thinking, hub),
         direct_calls=DirectCalls(home.phrases_file) if settings.message_templates else None,
     )
+    logging.getLogger().addHandler(deps.notices)
     turns = TurnRegistry(deps)
     hub.on_wait(turns.notify_running)
     return Thinker(deps, turns, FactLearner(deps), model, embedder)

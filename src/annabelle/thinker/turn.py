@@ -123,8 +123,8 @@ class TurnWorkflow:
             TurnContext(text, self._started_at, session, limits.history_messages, brief.chat_id, recalled, playbooks)
         )
         deps.trace.write("context.built", prompt.layers)
-        if deps.direct_calls is not None and (trouble := deps.direct_calls.take_trouble()) is not None:
-            self._live.stream.add_fact("notice", "phrases", {"text": trouble})
+        for number, text in enumerate(deps.notices.take()):
+            self._live.stream.add_fact("notice", f"logged:{number}", {"text": text})
         if direct is not None:
             deps.trace.write("template.matched", {"template": direct.match.template, "tool": direct.match.tool})
         by_name = {tool.spec.name: tool for tool in local}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import logging
 import re
 import secrets
 import stat
@@ -132,12 +131,11 @@ def authorize_path(identity: CallerIdentity, path: str) -> None:
         raise NotAllowed("Only the owner of this home may use this address.")
 
 
-_log = logging.getLogger(__name__)
 _GOOD = re.compile(r"[!-~]{16,512}")
 
 
-def owner_token(home: Home, settings: Settings) -> str:
-    """The owner's token. Repairs a missing, damaged or exposed file and logs it."""
+def owner_token(home: Home, settings: Settings, notices: Notices) -> str:
+    """The owner's token. Repairs a missing, damaged or exposed file and says so."""
     if settings.annabelle_token is not None:
         configured = settings.annabelle_token.get_secret_value()
         if not _GOOD.fullmatch(configured):
@@ -147,10 +145,10 @@ def owner_token(home: Home, settings: Settings) -> str:
                 field="ANNABELLE_TOKEN",
             )
         return configured
-    return _read_token_file(home.token_file)
+    return _read_token_file(home.token_file, notices)
 
 
-def _read_token_file(path: Path) -> str:
+def _read_token_file(path: Path, notices: Notices) -> str:
     try:
         token = path.read_bytes().strip().decode("ascii", errors="replace")
         exposed = stat.S_IMODE(path.stat().st_mode) & 0o077
@@ -162,10 +160,11 @@ def _read_token_file(path: Path) -> str:
             hint="Remove it or fix its permissions; a new token is made when it is missing.",
         ) from error
     if not _GOOD.fullmatch(token):
-        _log.warning("The token file was damaged or empty; a new token was made, so clients must read it again.")
+        text = "The token file was damaged or empty; a new token was made, so clients must read it again."
+        notices.add("token", text, level="warning")
         return _create_token_file(path)
     if exposed:
-        _log.warning("The token file was readable by others; its mode is 0600 again.")
+        notices.add("token", "The token file was readable by others; its mode is 0600 again.", level="warning")
         what = f"The token file {path} is readable by others and its mode can not be changed"
         with explain_os_error(OperatorMistake, what, hint=f"Run chmod 600 {path} as its owner."):
             path.chmod(0o600)

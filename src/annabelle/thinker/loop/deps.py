@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from annabelle.core.contract import AgentProfile, TurnBrief, TurnLimits
 from annabelle.core.settings import Settings
-from annabelle.core.trace import TraceFile
+from annabelle.core.trace import ChatNotices, TraceFile
 from annabelle.skills.playbook import Playbooks
 from annabelle.thinker.compression.port import Compressor
 from annabelle.thinker.compression.workspace import ThreadWorkspace, Workspaces
@@ -43,6 +43,7 @@ class ThinkerDeps:
     costs: CostMeter
     workspaces: Workspaces | None = None
     direct_calls: DirectCalls | None = None
+    notices: ChatNotices = field(default_factory=ChatNotices)
 
 
 @dataclass(frozen=True, slots=True)

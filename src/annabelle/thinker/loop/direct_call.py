@@ -46,14 +46,11 @@ class DirectCalls:
         """Only in a conversation, and only for a tool that reads or writes inside."""
         if not brief.conversational or brief.required_tools is not None or brief.resume is not None:
             return None
-        match = self._own.load().match(text) or packaged_templates().match(text)
+        tools = list(tools)
+        match = self._own.load(tools).match(text) or packaged_templates().match(text)
         tool = next((tool for tool in tools if match is not None and tool.name == match.tool), None)
         # The hub checks the arguments; if it refuses them, the model goes on.
         return DirectCall(match, brief.message_id) if match and tool and _stays_inside(tool) else None
-
-    def take_trouble(self) -> str | None:
-        """What is wrong with the person's own file, once."""
-        return self._own.take_trouble()
 
     def named_tools(self, text: str) -> list[str]:
         """Tools that the person's own phrases ask for in about these words; they are offered to the model."""

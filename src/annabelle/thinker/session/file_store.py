@@ -16,6 +16,7 @@ from annabelle.core import jsonl
 from annabelle.core.errors import InvalidArguments, StorageTrouble
 from annabelle.core.failpoints import failpoint
 from annabelle.core.tools import JsonObject
+from annabelle.core.trace import SHOWN_IN_CHAT
 from annabelle.thinker import failpoints
 from annabelle.thinker.session.records import (
     Archive,
@@ -266,7 +267,12 @@ def _records(path: Path) -> list[JsonObject]:
     aside = path.with_name(f"{path.name}.damaged-{hashlib.sha256(damage).hexdigest()[:16]}")
     if damage and not aside.exists():
         aside.write_bytes(blob)
-        _log.warning("%s is damaged; a copy is kept as %s and what is readable is used", path.name, aside.name)
+        _log.warning(
+            "The conversation %s was damaged; it is kept as %s, and what is readable goes on.",
+            path.name,
+            aside.name,
+            extra=SHOWN_IN_CHAT,
+        )
     return jsonl.load_records(path)
 
 
