@@ -17,6 +17,7 @@ from annabelle.cli import down, hub_process
 from annabelle.cli.app import main
 from annabelle.core.home import Home
 from cli.terminal import ANNABELLE, run, wait_until
+from cli.typed import Keyboard
 from support.scripted_model import plan_text
 from support.timing import seconds
 
@@ -152,3 +153,20 @@ def test_a_bad_setting_stops_every_command_that_needs_it_in_one_sentence(known: 
     refused = run(known | {"MAX_CONCURRENT_TURNS": "0"}, "up")
     assert refused.returncode == 2
     assert "MAX_CONCURRENT_TURNS is not valid" in refused.stderr
+
+
+@pytest.mark.req("PKG-02")
+def test_too_little_memory_is_one_sentence(known: dict[str, str]):
+    command = ["bash", "-c", f"ulimit -v 300000; exec {ANNABELLE} up"]
+    refused = subprocess.run(command, env=known, capture_output=True, text=True, timeout=seconds(60))
+    assert refused.returncode == 2, refused.stderr
+    assert "Annabelle gets too little memory here" in refused.stderr
+    assert len(refused.stderr.splitlines()) <= 2
+
+
+@pytest.mark.req("PKG-02")
+def test_a_full_disk_is_one_sentence(known: dict[str, str], home: Home, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(hub_process, "LEAST_FREE_BYTES", 10**18)  # more than any disk has
+    refused = Keyboard(known, monkeypatch)("up")
+    assert (refused.code, refused.out) == (3, "")
+    assert refused.err == f"The disk of {home.root} is full.\nFree some space, then start Annabelle again.\n"

@@ -87,6 +87,13 @@ def test_an_unknown_tool_answers_with_the_closest_names(shared_hub: HubProcess) 
     assert "filer_read_file" in answer.json()["error"]["hint"]
 
 
+@pytest.mark.req("API-01")
+@pytest.mark.parametrize(("text", "why"), [("", "it is empty"), (" \n\t", "there is nothing in it but spaces")])
+def test_a_message_without_words_is_refused_in_a_sentence(shared_hub: HubProcess, text: str, why: str) -> None:
+    answer = shared_hub.http.post("/message", json={"text": text})
+    assert (answer.status_code, answer.json()["error"]["message"]) == (422, f"text is not valid: {why}.")
+
+
 @pytest.mark.incident("I-04")
 def test_an_approval_a_caller_brings_along_counts_for_nothing(shared_hub: HubProcess) -> None:
     call = {"name": "filer_list_grants", "arguments": {"approved": True}, "approved": True}

@@ -14,6 +14,7 @@ from annabelle.core.errors import Conflict, InvalidArguments, NotFound, TooLarge
 from annabelle.servers.filer import folder_walk, read, search
 from annabelle.servers.kit import Call
 from annabelle.servers.kit.call import enter_call
+from annabelle.servers.kit.tools import success
 from servers.speaking import CallTool, WriteGrants
 
 pytestmark = pytest.mark.req("SRV-FIL")
@@ -262,3 +263,14 @@ async def test_the_workspace_is_summed_up(call: CallTool, workspace: Path) -> No
     assert (result.files, result.bytes, result.path) == (2, 6, str(workspace))
     assert {folder.name: folder.files for folder in result.folders}["Notes"] == 1
     assert result.free_bytes > 0
+
+
+@pytest.mark.req("FST-05")
+async def test_a_name_with_a_line_break_is_one_line_for_a_person(call: CallTool, workspace: Path) -> None:
+    (workspace / "a\nb.txt").write_text("two\nlines")
+    (workspace / "\n").touch()
+    listed = success(await call("list_files"), 10_000)
+    shown = [block.text for block in listed.content][1].splitlines()
+    assert {"\\n  0 bytes", "a\\nb.txt  9 bytes"} <= set(shown)
+    assert len(shown) == len(listed.structured_content["entries"])
+    assert {"\n", "a\nb.txt"} <= {entry["path"] for entry in listed.structured_content["entries"]}

@@ -13,7 +13,7 @@ from typer import Abort
 from typer.exceptions import TyperException
 
 from annabelle.cli.spinner import clear_status
-from annabelle.core.errors import AnnabelleError, ErrorBody
+from annabelle.core.errors import AnnabelleError, ErrorBody, explain_shortage
 from annabelle.core.home import Home
 from annabelle.core.messages import now
 from annabelle.core.secrets.redactor import Redactor
@@ -40,9 +40,10 @@ def show(error: Exception) -> int:
         # The reader closed the pipe. Without this, Python would complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    if isinstance(error, AnnabelleError):
-        print_error(error.body())
-        return error.exit_code
+    known = error if isinstance(error, AnnabelleError) else explain_shortage(error)
+    if known is not None:
+        print_error(known.body())
+        return known.exit_code
     _log_traceback(error)
     print_error(
         ErrorBody(

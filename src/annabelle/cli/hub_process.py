@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +27,8 @@ from annabelle.toolbox.process import kernel
 START_SECONDS = 90.0
 HEALTH_SECONDS = 5.0
 POLL_SECONDS = 0.05
+LEAST_FREE_BYTES = 3_000_000
+"""What a new home takes, and a little to work with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,9 @@ def wait_for_other_hub(home: Home, refusal: AlreadyRunning) -> HubFile:
 def start_hub(home: Home, *, die_with_parent: bool) -> HubProcess:
     """Start a hub that ends with this process (`die_with_parent`) or runs on in its own session."""
     home.prepare()
+    if shutil.disk_usage(home.root).free < LEAST_FREE_BYTES:
+        # The hub could not even write why it ends.
+        raise StorageTrouble(f"The disk of {home.root} is full.", hint="Free some space, then start Annabelle again.")
     words = home.logs / "hub.out"
     with words.open("ab") as output:
         start = output.tell()

@@ -35,6 +35,7 @@ AnnabelleError
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import ClassVar, Literal
@@ -206,6 +207,19 @@ class AlreadyRunning(StorageTrouble):
 
 class TurnCancelled(AnnabelleError):
     code, http_status = "cancelled", 409
+
+
+_OUT_OF_MEMORY = ("can't start new thread", "failed to map segment", "annot allocate memory")
+
+
+def explain_shortage(error: Exception) -> AnnabelleError | None:
+    """What the machine ran short of, in a sentence; None if the error is about something else."""
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return StorageTrouble("The disk is full.", hint="Free some space; nothing is lost.")
+    if isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY):
+        hint = "Close other programs, or raise the limit: ulimit -v and ulimit -u, or that of the container."
+        return OperatorMistake("Annabelle gets too little memory here, or too few threads.", hint=hint)
+    return None
 
 
 @contextmanager

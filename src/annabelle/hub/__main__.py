@@ -10,7 +10,7 @@ import logging
 import sys
 import traceback
 
-from annabelle.core.errors import AnnabelleError
+from annabelle.core.errors import AnnabelleError, explain_shortage
 from annabelle.core.home import Home
 from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings, load_settings
@@ -32,15 +32,16 @@ def main() -> int:
             _run(home, settings, redact)
         finally:
             lock.release()
-    except AnnabelleError as error:
+    except Exception as error:  # the edge of the process
+        known = error if isinstance(error, AnnabelleError) else explain_shortage(error)
+        if known is None:
+            logging.getLogger(__name__).exception("The hub failed")
+            traceback.print_exc()
+            return 1
         if logging.getLogger().handlers:  # without handlers, logging would print it on stderr a second time
-            logging.getLogger(__name__).error("%s", error.message)
-        sys.stderr.write(f"{error.message}{' ' + error.hint if error.hint else ''}\n")
-        return error.exit_code
-    except Exception:  # the edge of the process
-        logging.getLogger(__name__).exception("The hub failed")
-        traceback.print_exc()
-        return 1
+            logging.getLogger(__name__).error("%s", known.message)
+        sys.stderr.write(f"{known.message}{' ' + known.hint if known.hint else ''}\n")
+        return known.exit_code
     return 0
 
 

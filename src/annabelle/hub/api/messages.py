@@ -7,7 +7,7 @@ import contextlib
 from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from annabelle.core.errors import NotFound
@@ -26,6 +26,12 @@ Wait = Annotated[float, Query(ge=0, le=_WAIT_MAX, description="Wait up to so man
 MessageId = Annotated[str, Path(pattern=ID_SHAPE, examples=["msg_01k9zq3v7k0000000000000000"])]
 
 
+def _check_text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("there is nothing in it but spaces" if text else "it is empty")
+    return text
+
+
 class NewMessage(ApiBody):
     """Something to say to an agent."""
 
@@ -33,7 +39,7 @@ class NewMessage(ApiBody):
         json_schema_extra={"examples": [{"text": "What is in my workspace?", "channel": "api", "chatId": "main"}]}
     )
 
-    text: str = Field(min_length=1, pattern=r"\S")
+    text: Annotated[str, AfterValidator(_check_text)] = Field(json_schema_extra={"minLength": 1, "pattern": r"\S"})
     channel: Name = "api"
     chat_id: Name = "main"
     sender_id: Name | None = Field(default=None, description="Who wrote it; by default whose token it is")

@@ -173,7 +173,7 @@ def validation_error(error: ValidationError | Sequence[object]) -> InvalidArgume
     first = cast("dict[str, object]", faults[0])
     place = [str(part) for part in cast("Sequence[object]", first["loc"]) if part not in ("body", "query", "path")]
     field = ".".join(place) or None
-    reason = str(first["msg"])
+    reason = str(first["msg"]).removeprefix("Value error, ")
     if first["type"] == "json_invalid":
         return InvalidArguments(f"The body is not valid JSON: {reason}.")
     return InvalidArguments(f"{field or 'The body'} is not valid: {reason}.", field=field)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from typing import TypeVar, cast, get_type_hints
+from functools import cache
+from typing import Final, TypeVar, cast, get_type_hints
 
 from mcp_types import Annotations, CallToolResult, ContentBlock, TextContent
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from annabelle.core.errors import AnnabelleError, InvalidArguments, TooLarge
-from annabelle.core.result_text import describe, for_model, render_both
+from annabelle.core.result_text import describe, for_model, render_for_person
 from annabelle.core.tools import Audience, JsonObject, ToolAnnotations
 
 _REFERENCE = "#/$defs/"
@@ -195,10 +196,30 @@ class Result(BaseModel):
         return for_model(self.model_dump_json(exclude_none=True)) or describe(self.model_dump(mode="json"))
 
 
+_FILE_NAME: Final = re.compile(r"(?:.*_)?(?:path|name|file|folder|backup|destination)s?")
+_LINE_BREAKING: Final = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+
+
+def _escape_names(value: object, field: str = "") -> object:
+    """The value with every file name on one line: one with a line break in it would read like two."""
+    if isinstance(value, str):
+        named = _FILE_NAME.fullmatch(field) is not None
+        return _LINE_BREAKING.sub(lambda sign: repr(sign[0])[1:-1], value) if named else value
+    if isinstance(value, list):
+        return [_escape_names(item, field) for item in cast("list[object]", value)]
+    if isinstance(value, BaseModel):
+        return value.model_copy(update={name: _escape_names(inner, name) for name, inner in value})
+    return value
+
+
+def _to_text(result: BaseModel) -> str:
+    return result.to_text() if isinstance(result, Result) else result.model_dump_json(exclude_none=True)
+
+
 def success(result: BaseModel, max_bytes: int) -> CallToolResult:
     """The result as it goes over the wire; one that is too large is refused, because half a structure is none."""
-    render = result.to_text if isinstance(result, Result) else partial(result.model_dump_json, exclude_none=True)
-    text, display = render_both(render)
+    text = _to_text(result)
+    display = render_for_person(lambda: _to_text(cast("BaseModel", _escape_names(result))))
     size = max(len(result.model_dump_json().encode()), len(text.encode("utf-8", errors="replace")))
     if size > max_bytes:
         raise TooLarge(
@@ -206,7 +227,7 @@ def success(result: BaseModel, max_bytes: int) -> CallToolResult:
             hint="Ask for less: a narrower path, a filter or a smaller limit.",
         )
     content: list[ContentBlock] = [TextContent(text=text)]
-    if display is not None:
+    if display != text:
         content = [TextContent(text=text, annotations=FOR_MODEL), TextContent(text=display, annotations=FOR_PERSON)]
     return CallToolResult(content=content, structured_content=result.model_dump(mode="json"))
 
