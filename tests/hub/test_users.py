@@ -86,12 +86,12 @@ async def test_a_new_token_works_at_once_and_a_removed_one_no_longer(
 
 @pytest.mark.incident("I-10")
 async def test_a_stream_ends_when_its_token_is_taken_back(hub: HubContext, home: Home) -> None:
-    add_user(home.users_file, "ada")
-    add_user(home.users_file, "bob")
+    tokens = {name: hash_token(add_user(home.users_file, name).encode()) for name in ("ada", "bob")}
     hub.security.users.reload_if_changed()
+    database, fanout = hub.storage.database, hub.conversations.fanout
     streams = {
-        name: stream_events(EventReader(name, None, 0), hub.storage.database, hub.conversations.fanout, heartbeat=30)
-        for name in ("ada", "bob")
+        name: stream_events(EventReader(name, None, 0, token), database, fanout, heartbeat=30)
+        for name, token in tokens.items()
     }
     for one in streams.values():
         assert await anext(one) == b"retry: 1000\n\n"
@@ -124,7 +124,7 @@ async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(
     open_to_people = set()
     for path in document["paths"]:
         filled = path.replace("{message_id}", "msg_1").replace("{thread_id}", "thr_1").replace("{agent_id}", "x")
-        filled = filled.replace("{approval_id}", "apr_1")
+        filled = filled.replace("{approval_id}", "apr_1").replace("{name}", "phone")
         for method in document["paths"][path]:
             if path == "/events":
                 continue  # a stream without an end, of the caller's own events
@@ -135,6 +135,7 @@ async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(
         "/messages/{message_id}/events", "/threads", "/threads/{thread_id}/clear", "/threads/{thread_id}/events",
         "/threads/{thread_id}/messages", "/tools/list", "/tools/call", "/memory/learn", "/memory/tidy",
         "/approvals", "/approvals/{approval_id}", "/rules", "/rules/{rule_id}/confirm", "/rules/{rule_id}/revoke",
+        "/tokens", "/tokens/{name}/rotate", "/tokens/{name}/revoke",
     }  # fmt: skip
 
 

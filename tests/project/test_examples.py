@@ -51,6 +51,7 @@ def test_every_external_server_is_understood(examples: Path):
 def test_the_people_are_understood(examples: Path):
     users = read_users(examples / "users.json")
     assert [(user.id, bool(user.allowed_tools)) for user in users.users] == [("ada", False), ("grace", True)]
+    assert [(one.user_id, one.kind) for one in users.tokens] == [("owner", "agent"), ("ada", "device")]
 
 
 def test_every_example_setting_exists_and_is_valid(examples: Path, home: Home):

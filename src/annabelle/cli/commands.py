@@ -39,6 +39,7 @@ COMMANDS = (
     CliCommand("servers", "See the servers, and accept or reject those you added."),
     CliCommand("audit", "See what was done and decided, and check that nobody changed the record."),
     CliCommand("users", "Let other people talk to Annabelle, each with a memory of their own."),
+    CliCommand("tokens", "Give programs, devices and other agents tokens of their own."),
     CliCommand("costs", "Show what was spent, set budgets, and let a paused agent go on."),
     CliCommand("models", "List, fetch and choose models."),
     CliCommand("trace", "Show what happened in one turn, step by step."),

@@ -60,6 +60,8 @@ class Home:
     browser_profiles = HomePath("data", "browser")
     """Browser profiles, one folder per agent."""
     users_file = HomePath("config", "users.json")
+    token_uses_file = HomePath("data", "token-uses.json")
+    """When each token was used last, by its hash."""
     forgetting_file = HomePath("data", "forgetting.json")
     """Forget requests in progress, so that a killed hub finishes them after its restart."""
     forgotten_file = HomePath("logs", "forgotten.jsonl")

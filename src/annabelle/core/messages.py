@@ -20,6 +20,11 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+MessageSource = Literal["user", "agent", "error", "decision", "outside_agent"]
+"""`agent` is Annabelle's own answer. `decision` is her note of a person's answer to a question, and `outside_agent`
+an agent that calls with a token of the person: both are not the person's own words."""
+
+
 class InboundMessage(FrozenModel):
     """One message as it entered, parsed once at the edge."""
 
@@ -28,6 +33,7 @@ class InboundMessage(FrozenModel):
     chat_id: Name
     sender_id: Name
     user_id: Name = OWNER
+    source: Literal["user", "outside_agent"] = "user"
     text: str
     external_id: Name | None = Field(
         default=None, description="The channel's own id; a repeat of it is the same message"
@@ -37,9 +43,6 @@ class InboundMessage(FrozenModel):
 
 
 MessageState = Literal["queued", "running", "done", "failed"]
-MessageSource = Literal["user", "agent", "error", "decision"]
-"""`decision` is Annabelle's note of a person's answer to a question, not their own words."""
-
 
 EventType = Literal[
     "think", "text", "tool_start", "tool_complete", "usage", "notice", "approval", "message", "error", "done"

@@ -91,6 +91,8 @@ class Provenance(FrozenModel):
     origins: tuple[str, ...] = Field(default=(), description="Tools whose untrusted output had been seen by then")
 
 
+OUTSIDE = ("another agent",)
+"""Origin of a call that no turn made: all of it was written by an agent that calls the API."""
 EVERY_SERVER = "*"
 _SWITCH = {"on": True, "off": False}
 _ENTRY = re.compile(r"^(?P<server>\*|[A-Za-z0-9][A-Za-z0-9_-]{0,39})=(?P<input>on|off)/(?P<output>on|off)$")

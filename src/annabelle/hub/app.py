@@ -27,6 +27,7 @@ from annabelle.hub.api import (
     status,
     tasks,
     threads,
+    tokens,
     tools,
 )
 from annabelle.hub.api.endpoint import error_schemas
@@ -77,6 +78,7 @@ def make_app(hub: HubContext) -> RequestGuard:
         memory,
         servers,
         rules,
+        tokens,
         status,
         audit,
         costs,

@@ -10,7 +10,7 @@ import gc
 import logging
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -128,10 +128,15 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     fanout = EventFanout()
     storage = await _open_storage(base, fanout, stack)
     database, events = storage.database, storage.events
-    security = _build_security(base, fanout, stack, token=token)
+    turns, reply_waiters, maintenance = ActiveTurns(database), ReplyWaiters(), MaintenanceGate()
+
+    def end_streams(token_hash: str) -> None:
+        fanout.close_for_token(token_hash)
+        reply_waiters.notify_all()  # the request guard ends those of the token, the others ask again
+
+    security = _build_security(base, end_streams, stack, token=token)
     audit = security.audit
 
-    turns, reply_waiters, maintenance = ActiveTurns(database), ReplyWaiters(), MaintenanceGate()
     registry = AgentRegistry(AgentsFile(home, settings, notices))
     expiry = QuestionExpiry(database, events, audit=audit)
     withdrawal = QuestionWithdrawal(database, events, audit)
@@ -342,13 +347,15 @@ async def _open_storage(base: HubBase, fanout: EventFanout, stack: AsyncExitStac
     return HubStorage(database=database, durable=durable, events=EventLog(database, fanout), traces=traces)
 
 
-def _build_security(base: HubBase, fanout: EventFanout, stack: AsyncExitStack, *, token: str) -> HubSecurity:
+def _build_security(
+    base: HubBase, on_revoked: Callable[[str], None], stack: AsyncExitStack, *, token: str
+) -> HubSecurity:
     audit = open_audit(base)
     stack.push_async_callback(asyncio.to_thread, close_audit, audit)
     logins = LoginAudit(audit)
     stack.callback(logins.flush_refused)
-    users = HomeUsers(base.home.users_file, base.notices)
-    identities = Identities(token, users=users, on_revoked=fanout.close_for_user, on_admitted=logins.admitted)
+    users = HomeUsers(base.home.users_file, base.home.token_uses_file, base.notices)
+    identities = Identities(token, users=users, on_revoked=on_revoked, on_admitted=logins.admitted)
     audit_user_changes(users, audit)
     return HubSecurity(identities=identities, users=users, logins=logins, audit=audit)
 

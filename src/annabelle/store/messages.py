@@ -116,7 +116,7 @@ def queue_message(
         "id": message.id,
         "external_id": message.external_id,
         "role": "user",
-        "source": "user",
+        "source": message.source,
         "kind": "inbound",
         "content": message.text,
         "metadata": {},

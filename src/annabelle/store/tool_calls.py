@@ -283,8 +283,8 @@ def _parse_labels(value: object) -> tuple[str, ...]:
     return tuple(str(label) for label in cast("list[object]", value)) if isinstance(value, list) else ()
 
 
-def note_untrusted(connection: Connection, seen: SeenToolResult) -> None:
-    """Records that a call without an id saw foreign content; once per turn and tool."""
+def note_untrusted(connection: Connection, seen: SeenToolResult, result: JsonObject | None = None) -> None:
+    """Records foreign content that no call with an id brought; once per turn and tool."""
     at = now()
     values: dict[str, object] = {
         **field_values(seen),
@@ -294,5 +294,6 @@ def note_untrusted(connection: Connection, seen: SeenToolResult) -> None:
         "started_at": at,
         "finished_at": at,
         "trust": "untrusted",
+        "result": result,
     }
     _insert.insert(connection, values)

@@ -15,6 +15,7 @@ from annabelle.core.messages import InboundMessage, Name, StoredEvent
 from annabelle.hub.api.endpoint import ID_SHAPE, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.api.threads import MessageProgress, MessageView
 from annabelle.hub.context import HubContext
+from annabelle.hub.security.identities import CallerIdentity
 from annabelle.store import messages, threads
 from annabelle.store.messages import StoredMessage
 
@@ -68,6 +69,9 @@ async def send_message(request: Request, hub: TheHub, caller: Caller, wait: Wait
     # Only the owner's programs may speak for somebody else.
     sender_id = (new.sender_id if caller.kind == "owner" else None) or caller.user_id
     inbound = InboundMessage(**new.model_dump(exclude={"sender_id"}), sender_id=sender_id, user_id=caller.user_id)
+    if (agent := caller.outside_agent) is not None:
+        said_by = {"source": "outside_agent", "channel": agent, "sender_id": agent}
+        inbound = inbound.model_copy(update=said_by)
     with hub.conversations.reply_waiters.watch(inbound.id) as finished:
         entered = await hub.conversations.gate.receive(inbound)
         if entered.duplicate:
@@ -87,12 +91,15 @@ async def send_message(request: Request, hub: TheHub, caller: Caller, wait: Wait
 @router.get("/messages/{message_id}", **document("What came of a message?", 404))
 async def get_message(message_id: MessageId, hub: TheHub, caller: Caller, wait: Wait = 0) -> MessageProgress:
     """The state of a message and its answer; with `wait`, as soon as it is answered."""
+    await _check_own(hub, caller, message_id)
     return await _wait_for_progress(hub, message_id, caller.user_id, wait)
 
 
 @router.get("/messages/{message_id}/events", **document("What happened in the turn of a message", 404))
 async def message_events(message_id: MessageId, hub: TheHub, caller: Caller) -> EventList:
     """Every event of the turn so far, in order."""
+
+    await _check_own(hub, caller, message_id)
 
     def load_events(conn: Connection) -> list[StoredEvent]:
         messages.get_message(conn, message_id, caller.user_id)
@@ -104,8 +111,17 @@ async def message_events(message_id: MessageId, hub: TheHub, caller: Caller) -> 
 @router.post("/messages/{message_id}/cancel", **document("Stop the turn of a message", 404))
 async def cancel_message(message_id: MessageId, hub: TheHub, caller: Caller, wait: Wait = 2) -> MessageProgress:
     """A message that waits is not begun; a turn that runs is interrupted. One that is answered stays answered."""
+    await _check_own(hub, caller, message_id)
     await hub.conversations.gate.cancel(message_id, caller.user_id)
     return await _wait_for_progress(hub, message_id, caller.user_id, wait)
+
+
+async def _check_own(hub: HubContext, caller: CallerIdentity, message_id: str) -> None:
+    """To another agent, what the person says elsewhere is not there."""
+    if caller.outside_agent is not None:
+        message = await hub.storage.database.read(lambda conn: messages.get_message(conn, message_id, caller.user_id))
+        if message.channel != caller.outside_agent:
+            raise NotFound(f"There is no message {message_id}.")
 
 
 async def _wait_for_progress(hub: HubContext, message_id: str, user_id: str, wait: float) -> MessageProgress:

@@ -15,6 +15,7 @@ from annabelle.hub.agents.thinker_calls import ThinkerQuestions
 from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, ApiRouter, Caller, Responses, TheHub, document
 from annabelle.hub.context import HubContext
 from annabelle.hub.conversations.event_log import EventReader, stream_events
+from annabelle.hub.security.identities import CallerIdentity
 from annabelle.store import messages, threads
 from annabelle.store.approvals import OpenQuestionFilter
 
@@ -132,7 +133,7 @@ async def thread_events(
 ) -> StreamingResponse:
     """Come back with Last-Event-ID and nothing is lost or doubled."""
     await hub.storage.database.read(lambda conn: threads.get_thread(conn, thread_id, caller.user_id))
-    return await _stream_response(hub, caller.user_id, thread_id, after if last_event_id is None else last_event_id)
+    return await _stream_response(hub, caller, thread_id, after if last_event_id is None else last_event_id)
 
 
 @router.get(
@@ -142,16 +143,17 @@ async def all_events(
     hub: TheHub, caller: Caller, after: After = None, last_event_id: LastEventId = None
 ) -> StreamingResponse:
     """Come back with Last-Event-ID and nothing is lost or doubled."""
-    return await _stream_response(hub, caller.user_id, None, after if last_event_id is None else last_event_id)
+    return await _stream_response(hub, caller, None, after if last_event_id is None else last_event_id)
 
 
 async def _stream_response(
-    hub: HubContext, user_id: str, thread_id: str | None, after: int | None
+    hub: HubContext, caller: CallerIdentity, thread_id: str | None, after: int | None
 ) -> StreamingResponse:
     if after is None:
-        after = await hub.storage.database.read(lambda conn: threads.last_event_number(conn, user_id))
+        after = await hub.storage.database.read(lambda conn: threads.last_event_number(conn, caller.user_id))
+    reader = EventReader(caller.user_id, thread_id, after, caller.token_hash)
     return StreamingResponse(
-        stream_events(EventReader(user_id, thread_id, after), hub.storage.database, hub.conversations.fanout),
+        stream_events(reader, hub.storage.database, hub.conversations.fanout),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )

@@ -62,6 +62,8 @@ async def call_tool(request: Request) -> Response:
     access = hub.services.tool_access
     context = await access.make_context(caller, call, request.headers.get(CLIENT_HEADER))
     policy = access.authorize(caller, context, call)
+    if caller.outside_agent is not None and context.agent_id is not None:
+        hub.agents.check_paused(context.agent_id)  # what was stopped is stopped for all agents
     if hub.toolbox.wants_provenance(call.name):
         context = await label_provenance(
             hub.storage.database, context, access.find_tool(caller, call.name), call.arguments

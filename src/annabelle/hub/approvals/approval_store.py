@@ -49,7 +49,7 @@ class ApprovalStore:
         Approving the queueing of a background call also approves the call, with the arguments it was queued with.
         """
         call_id = context.call_id
-        if call_id is None:
+        if call_id is None or context.message_id is None:
             return False
         if find_background_task(context) is not None and await self.database.read(
             lambda conn: _was_queued_with_yes(conn, tool, arguments, context)

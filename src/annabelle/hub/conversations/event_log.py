@@ -42,8 +42,8 @@ def encode_sse(event: StoredEvent) -> bytes:
 class EventListener:
     """One reader's queue. When it is full it is dropped, and the reader catches up from the store."""
 
-    def __init__(self, user_id: str, thread_id: str | None, limit: int = _QUEUE_LIMIT) -> None:
-        self.user_id, self._thread_id, self._limit = user_id, thread_id, limit
+    def __init__(self, user_id: str, thread_id: str | None, token_hash: str = "", limit: int = _QUEUE_LIMIT) -> None:
+        self.user_id, self._thread_id, self.token_hash, self._limit = user_id, thread_id, token_hash, limit
         self._waiting: deque[LiveEvent] = deque()
         self._news = asyncio.Event()
         self.fell_behind = False
@@ -71,6 +71,12 @@ class EventListener:
         self.closed = True
         self._news.set()
 
+    def cut_off(self) -> None:
+        """Close it, with nothing more to read."""
+        self._waiting.clear()
+        self.fell_behind = True
+        self.close()
+
     async def wait(self, timeout: float) -> bool:
         """Returns False if nothing arrived in time."""
         try:
@@ -92,8 +98,8 @@ class EventFanout:
         self._listeners: set[EventListener] = set()
         self._closed = False
 
-    def listen(self, user_id: str, thread_id: str | None = None) -> EventListener:
-        listener = EventListener(user_id, thread_id)
+    def listen(self, user_id: str, thread_id: str | None = None, token_hash: str = "") -> EventListener:
+        listener = EventListener(user_id, thread_id, token_hash)
         if self._closed:
             listener.close()
         self._listeners.add(listener)
@@ -112,11 +118,11 @@ class EventFanout:
                 if listener.wants(told):
                     listener.push(told)
 
-    def close_for_user(self, user_id: str) -> None:
-        """End every stream of a user whose token was revoked. Clients reconnect with the new one (I-10)."""
+    def close_for_token(self, token_hash: str) -> None:
+        """End every stream of a token that was revoked. Clients reconnect with the new one (I-10)."""
         for listener in self._listeners:
-            if listener.user_id == user_id:
-                listener.close()
+            if listener.token_hash == token_hash:
+                listener.cut_off()
 
     def close(self) -> None:
         self._closed = True
@@ -232,11 +238,12 @@ _PAGE_EVENTS = 500
 
 @dataclass(frozen=True, slots=True)
 class EventReader:
-    """Which events to read: those of a user, of one thread or all (None), after an event number."""
+    """Which events to read: those of a user, of one thread or all (None), after an event number, and by which token."""
 
     user_id: str
     thread_id: str | None
     after: int
+    token_hash: str = ""
 
 
 async def stream_events(
@@ -244,7 +251,7 @@ async def stream_events(
 ) -> AsyncIterator[bytes]:
     """Yields the reader's events until it disconnects or the hub stops."""
     # Listen before reading, so no event is missed in between. Duplicates are dropped by number.
-    listener = fanout.listen(reader.user_id, reader.thread_id)
+    listener = fanout.listen(reader.user_id, reader.thread_id, reader.token_hash)
     position = reader.after
     try:
         yield b"retry: 1000\n\n"
@@ -252,6 +259,8 @@ async def stream_events(
         while True:
             if behind:
                 async for seq, line in _read_missed(reader, position, database):
+                    if listener.closed:
+                        return
                     position = seq
                     yield line
             for told in listener.drain():

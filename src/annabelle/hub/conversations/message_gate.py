@@ -27,10 +27,11 @@ from annabelle.hub.conversations.message_workflow import deliver
 from annabelle.hub.conversations.turns import ReplyWaiters
 from annabelle.hub.trust.rules import RuleOrigin, StandingRules
 from annabelle.language.templates import packaged_templates
-from annabelle.store import messages, threads
+from annabelle.store import messages, threads, tool_calls
 from annabelle.store.approvals import OpenQuestionFilter
 from annabelle.store.messages import QueueLimits, StoredMessage
 from annabelle.store.threads import Thread
+from annabelle.store.tool_calls import SeenToolResult
 
 STOP: Final = "/stop"
 
@@ -142,7 +143,11 @@ class MessageGate:
             if received.duplicate:
                 return WriteResult(AdmittedMessage(received.message, True, last), message.user_id)
             # In the same transaction, so a rule stated in a stored message always holds.
-            ruled = self._rules.add_stated_rules(conn, message, RuleOrigin(message.user_id, thread.id, message.id))
+            place = RuleOrigin(message.user_id, thread.id, message.id)
+            ruled = self._rules.add_stated_rules(conn, message, place) if message.source == "user" else []
+            if message.source != "user":
+                seen = SeenToolResult(f"message of {message.sender_id}", message.user_id, agent_id, message.id)
+                tool_calls.note_untrusted(conn, seen, {"text": message.text, "source": "external"})
             if answered is None:
                 return WriteResult(AdmittedMessage(received.message, False, last), message.user_id, ruled)
             told = deliver(conn, message.id, answered, remember=False)

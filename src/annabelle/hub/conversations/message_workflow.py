@@ -292,6 +292,9 @@ class MessageWorkflow:
 
 
 def _make_brief(message: StoredMessage, resume: Resumption | None, trace_id: str, tools_version: str) -> TurnBrief:
+    said = message.content
+    if message.source == "outside_agent":
+        said = f"This comes from another agent ({message.sender_id}), not from the user:\n\n{said}"
     return TurnBrief(
         message_id=message.id,
         thread_id=message.thread_id,
@@ -300,7 +303,7 @@ def _make_brief(message: StoredMessage, resume: Resumption | None, trace_id: str
         channel=message.channel,
         chat_id=message.chat_id,
         sender_id=message.sender_id,
-        text=message.content if resume is None else resume.parked.text,
+        text=said if resume is None else resume.parked.text,
         sent_at=message.created_at,
         tools_version=tools_version,
         resume=resume,

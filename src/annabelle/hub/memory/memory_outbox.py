@@ -144,11 +144,13 @@ class MemoryOutbox:
 
 
 def _load_turn(conn: Connection, row: UnstoredTurn, owner_name: str) -> _Turn | None:
-    """The delivered turn, None if it no longer exists."""
+    """The delivered turn, None if it no longer exists or is another agent's, which is no memory of the person's."""
     try:
         last = messages.load_message(conn, row.message_id)
         message = message_state.load_root_message(conn, last)  # a resumed turn belongs to its first message
     except NotFound:
+        return None
+    if message.source == "outside_agent":
         return None
     replies = [reply for reply in messages.list_replies(conn, last) if _is_answer(reply)]
     # An answer about a pasted text is only as trustworthy as that text.

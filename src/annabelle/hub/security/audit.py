@@ -74,11 +74,11 @@ _MOST_KNOWN: Final = 10_000
 
 
 class LoginAudit:
-    """Records logins: one record per user and kind of client."""
+    """Records logins: one record per token and kind of client."""
 
     def __init__(self, audit: AuditTrail, clock: Callable[[], float] = time.monotonic) -> None:
         self._audit, self._clock = audit, clock
-        self._known: set[tuple[str, str, str]] = set()
+        self._known: set[tuple[str, str, str, str]] = set()
         self._refused = self._unsaid = 0
         self._since = -_WINDOW_SECONDS
 
@@ -86,10 +86,11 @@ class LoginAudit:
         """Record a valid token of a person. Processes of the hub are recorded by `admitted`."""
         if identity.kind not in ("owner", "user"):
             return
-        who = (identity.kind, identity.user_id, client[:40])
+        who = (identity.kind, identity.user_id, client[:40], identity.token)
         if who not in self._known and len(self._known) < _MOST_KNOWN:
             self._known.add(who)
-            self._audit.note("login", {"event": "accepted", "who": who[0], "user_id": who[1], "client": who[2]})
+            named = dict(zip(("who", "user_id", "client", "token"), who, strict=True))
+            self._audit.note("login", {"event": "accepted", **named})
 
     def refused(self, address: str, path: str) -> None:
         """Record a missing or wrong token: the first few per minute one by one, the rest as a number."""
@@ -127,6 +128,8 @@ def audit_server_changes(toolbox: Toolbox, audit: AuditTrail) -> None:
 
 def audit_user_changes(users: HomeUsers, audit: AuditTrail) -> None:
     def record_users(users: UserList) -> None:
-        audit.note("config", {"event": "changed", "what": "users", "users": [user.id for user in users.users]})
+        tokens = [f"{one.user_id}/{one.name}: {one.kind}, {' '.join(one.scopes)}" for one in users.tokens]
+        names = [user.id for user in users.users]
+        audit.note("config", {"event": "changed", "what": "users", "users": names, "tokens": tokens})
 
     users.subscribe(record_users)

@@ -3,33 +3,49 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import re
 import secrets
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal
+
+from pydantic import TypeAdapter, ValidationError
 
 from annabelle.core.background import BackgroundTasks
 from annabelle.core.config_file import ConfigFile
 from annabelle.core.errors import ConfigMistake, NotAllowed, OperatorMistake, Unauthorized, explain_os_error
 from annabelle.core.home import Home, write_atomically
-from annabelle.core.messages import OWNER
+from annabelle.core.messages import OWNER, now
 from annabelle.core.settings import Settings
 from annabelle.core.tools import ToolSpec
 from annabelle.hub.notices import Notices
-from annabelle.hub.security.users_file import UserList, hash_token, read_users
+from annabelle.hub.security.users_file import MAIN, SCOPES, CallerKind, Scope, UserList, hash_token, read_users
 from annabelle.toolbox.catalogue import NATIVE, AgentPolicy
 
 _AGENT_PATHS = ("/tools/", "/internal/")
 _SERVER_PATHS = ("/internal/ledger/reserve", "/internal/ledger/settle")
 # Resources that return only the caller's own rows. All other paths are for the owner.
-_PEOPLES_PATHS = ("/messages/", "/threads/", "/tools/", "/approvals/", "/rules/")
+_PEOPLES_PATHS = ("/messages/", "/threads/", "/tools/", "/approvals/", "/rules/", "/tokens/")
 _PEOPLES_PLACES = frozenset(
-    {"/message", "/threads", "/approvals", "/rules", "/events", "/memory/tidy", "/memory/learn", "/openapi.json"}
+    {"/message", "/threads", "/approvals", "/rules", "/events", "/tokens", "/memory/tidy", "/memory/learn"}
 )
+_PLAIN_PATH = "/openapi.json"
+# The scope that a path needs, by its first part. All other paths need `manage`.
+_SCOPES_OF_PATHS: Final[dict[str, Scope]] = {
+    "message": "talk",
+    "messages": "talk",
+    "threads": "threads",
+    "events": "threads",
+    "tools": "tools",
+    "approvals": "approve",
+    "rules": "approve",
+    "tokens": "tokens",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +60,25 @@ class SubagentScope:
 
 @dataclass(frozen=True, slots=True)
 class CallerIdentity:
-    """An authenticated caller. A subagent has the id of its parent agent, and a scope."""
+    """An authenticated caller. A subagent has the id of its parent agent, and a scope.
+
+    `kind` is whose token it is, `caller_kind` who speaks with it: a person's token may be in the hands of an agent.
+    """
 
     kind: Literal["owner", "user", "agent", "server"]
     user_id: str = OWNER
     agent_id: str | None = None
     subagent_scope: SubagentScope | None = None
+    token: str = MAIN
+    caller_kind: CallerKind = "person"
+    scopes: frozenset[Scope] = SCOPES
+    token_hash: str = ""
+    """Empty for processes of the hub, and for the token that the owner begins with."""
+
+    @property
+    def outside_agent(self) -> str | None:
+        """Name of the agent that calls with a person's token. It is not the person, and has a channel of its own."""
+        return f"agent:{self.token}" if self.caller_kind == "agent" else None
 
 
 class Identities:
@@ -63,21 +92,37 @@ class Identities:
         on_revoked: Callable[[str], None] | None = None,
         on_admitted: Callable[[CallerIdentity], None] | None = None,
     ) -> None:
-        """`on_revoked` gets the user of a revoked token, `on_admitted` every process that gets a secret."""
+        """`on_revoked` gets the hash of a revoked token, `on_admitted` every process that gets a secret."""
         self._owner = (owner_token.encode(), CallerIdentity("owner"))
         self._agents: dict[bytes, CallerIdentity] = {}
-        self._people: dict[bytes, CallerIdentity] = {}
+        self._people: dict[str, CallerIdentity] = {}
         self._users, self._on_revoked, self._on_admitted = users, on_revoked, on_admitted
         if users is not None:
             users.subscribe(self.set_users)
 
     def set_users(self, users: UserList) -> None:
-        """Replace the users beside the owner, and report revoked tokens so that their streams end."""
+        """Replace the tokens in the file, and report revoked or changed ones so that their streams end."""
         before = self._people
-        self._people = {user.token_sha256.encode(): CallerIdentity("user", user.id) for user in users.users}
-        for token in before.keys() - self._people.keys():
-            if self._on_revoked is not None:
-                self._on_revoked(before[token].user_id)
+        known = [CallerIdentity("user", user.id, token_hash=user.token_sha256) for user in users.users]
+        known += [
+            CallerIdentity(
+                "owner" if one.user_id == OWNER else "user",
+                one.user_id,
+                token=one.name,
+                caller_kind=one.kind,
+                scopes=frozenset(one.scopes),
+                token_hash=one.token_sha256,
+            )
+            for one in users.tokens
+        ]
+        self._people = {identity.token_hash: identity for identity in known}
+        for identity in before.values():
+            if self.is_revoked(identity) and self._on_revoked is not None:
+                self._on_revoked(identity.token_hash)
+
+    def is_revoked(self, identity: CallerIdentity) -> bool:
+        """Whether a caller that was known when its request began is so no longer."""
+        return bool(identity.token_hash) and self._people.get(identity.token_hash) != identity
 
     def admit(self, agent_id: str, errand: SubagentScope | None = None) -> str:
         secret = secrets.token_urlsafe(32)
@@ -105,6 +150,8 @@ class Identities:
                 "The token is missing or wrong.",
                 hint="Send it as X-Annabelle-Token; it is in the file annabelle.token in the home.",
             )
+        if self._users is not None and found.kind in ("owner", "user"):
+            self._users.note_use(found)
         return found
 
     def _find(self, token: bytes) -> CallerIdentity | None:
@@ -112,7 +159,7 @@ class Identities:
         for known, identity in (self._owner, *self._agents.items()):
             if hmac.compare_digest(known, token):
                 found = identity
-        digest = hash_token(token).encode() if self._people else b""
+        digest = hash_token(token) if self._people else ""
         for known, identity in self._people.items():
             if hmac.compare_digest(known, digest):
                 found = found or identity
@@ -127,8 +174,15 @@ def authorize_path(identity: CallerIdentity, path: str) -> None:
             raise NotAllowed("A server may only book what it spends.")
     elif identity.kind != "agent" and path.startswith("/internal/"):
         raise NotAllowed("Only a running agent may use this address.")
+    if identity.kind in ("agent", "server") or path == _PLAIN_PATH:
+        return
     if identity.kind == "user" and path not in _PEOPLES_PLACES and not path.startswith(_PEOPLES_PATHS):
         raise NotAllowed("Only the owner of this home may use this address.")
+    needed = _SCOPES_OF_PATHS.get(path.lstrip("/").partition("/")[0], "manage")
+    if needed not in identity.scopes:
+        raise NotAllowed(
+            f"The token {identity.token} has no scope {needed}.", hint="annabelle tokens shows what each may do."
+        )
 
 
 _GOOD = re.compile(r"[!-~]{16,512}")
@@ -180,6 +234,7 @@ def _create_token_file(path: Path) -> str:
 
 
 LOOK_SECONDS: Final = 1.0
+_USES: Final = TypeAdapter(dict[str, datetime])
 TOPIC: Final = "users_config"
 MEMORY: Final = "memory"
 # These access files that may hold other users' memory.
@@ -192,8 +247,10 @@ _IN_TURNS: Final = frozenset(
 class HomeUsers:
     """Reads users.json at start and when it changes. An invalid edit keeps the last valid version."""
 
-    def __init__(self, path: Path, notices: Notices) -> None:
-        self._file, self._notices = ConfigFile(path), notices
+    def __init__(self, path: Path, uses: Path, notices: Notices) -> None:
+        """`uses` is the file of when each token was used last."""
+        self._file, self._uses_file, self._notices = ConfigFile(path), uses, notices
+        self._uses = self._saved_uses = _read_uses(uses)
         self._subscribers: list[Callable[[UserList], None]] = []
         self._users = UserList()
         self._watching = BackgroundTasks()
@@ -225,6 +282,24 @@ class HomeUsers:
 
     async def stop(self) -> None:
         await self._watching.stop()
+        await self._save_uses()
+
+    @property
+    def users(self) -> UserList:
+        return self._users
+
+    def note_use(self, caller: CallerIdentity) -> None:
+        # To the minute, so that the file is written at most once in it.
+        self._uses = self._uses | {caller.token_hash or OWNER: now().replace(second=0, microsecond=0)}
+
+    def last_use(self, token_hash: str) -> datetime | None:
+        return self._uses.get(token_hash or OWNER)
+
+    async def _save_uses(self) -> None:
+        if self._uses != self._saved_uses:
+            self._saved_uses = self._uses
+            with contextlib.suppress(OSError):  # nothing depends on it
+                await asyncio.to_thread(write_atomically, self._uses_file, _USES.dump_json(self._uses).decode())
 
     def policy(self, user_id: str, tools: tuple[ToolSpec, ...], *, in_turn: bool) -> AgentPolicy:
         """What a user may call, as exact tool names. `in_turn`: what an agent may call for them."""
@@ -237,6 +312,14 @@ class HomeUsers:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             self.reload_if_changed()
+            await self._save_uses()
+
+
+def _read_uses(path: Path) -> dict[str, datetime]:
+    try:
+        return _USES.validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return {}
 
 
 def _is_theirs(spec: ToolSpec, in_turn: bool) -> bool:

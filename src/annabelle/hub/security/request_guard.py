@@ -32,6 +32,7 @@ from annabelle.core.settings import Settings
 from annabelle.core.trace import accept_trace, use_trace
 from annabelle.hub.security.audit import LoginAudit
 from annabelle.hub.security.identities import CallerIdentity, Identities, authorize_path
+from annabelle.hub.security.users_file import token_revoked
 
 
 def _split_names(text: str) -> frozenset[str]:
@@ -86,14 +87,16 @@ def check_content_length(length: bytes | None, limit: int) -> None:
         raise _too_large(limit)
 
 
-def limit_body(receive: Receive, limit: int) -> Receive:
-    """Wraps `receive` to raise an error when the body exceeds the limit."""
+def limit_body(receive: Receive, limit: int, is_revoked: Callable[[], bool]) -> Receive:
+    """Wraps `receive` to raise an error when the body exceeds the limit, or comes after its token was revoked."""
     seen = 0
 
     async def receive_counted() -> Message:
         nonlocal seen
         message = await receive()
         if message["type"] == "http.request":
+            if is_revoked():
+                raise token_revoked()
             seen += len(message.get("body", b""))
             if seen > limit:
                 raise _too_large(limit)
@@ -239,7 +242,8 @@ class RequestGuard:
                 if reply is not None:
                     await reply(scope, receive, exchange.send)
                 else:
-                    await self._app(scope, limit_body(receive, self._rules.max_body_bytes), exchange.send)
+                    body = limit_body(receive, self._rules.max_body_bytes, exchange.is_revoked)
+                    await self._app(scope, body, exchange.send)
             except AnnabelleError as error:
                 await exchange.fail(error, scope, receive)
             except Exception as error:  # noqa: BLE001  the edge of the process: log it and answer
@@ -261,6 +265,9 @@ class RequestGuard:
         authorize_path(identity, scope["path"])
         if identity.kind not in ("agent", "server"):
             rules.rate.check(identity)
+            # Who rotates or revokes their own token gets the answer; there, the token is checked with the change.
+            if not scope["path"].startswith("/tokens"):
+                exchange.is_revoked = lambda: rules.identities.is_revoked(identity)
         scope.setdefault("state", {})["identity"] = identity
         return None
 
@@ -287,14 +294,29 @@ def _token_from_headers(headers: dict[bytes, bytes]) -> bytes:
 
 
 class _Exchange:
-    """One response. Adds the trace id, and sends an error only if nothing was sent yet."""
+    """One response. Adds the trace id, and sends an error only if nothing was sent yet.
+
+    When the caller's token is revoked meanwhile, its body is not read and the response ends.
+    """
 
     def __init__(self, send: Send, trace_id: str) -> None:
         self._send, self._trace_id = send, trace_id
-        self._started = False
+        self._started = self._cut = False
         self.allow_origin: str | None = None
+        self.is_revoked: Callable[[], bool] = lambda: False
 
     async def send(self, message: Message) -> None:
+        if self.is_revoked() and not self._cut:
+            self._cut = True
+            refusal = error_response(token_revoked(), self._trace_id)
+            start = {"type": "http.response.start", "status": refusal.status_code, "headers": refusal.raw_headers}
+            end: Message = {"type": "http.response.body", "body": b"" if self._started else refusal.body}
+            for part in (end,) if self._started else (start, end):
+                await self._forward(part)
+        elif not self._cut:
+            await self._forward(message)
+
+    async def _forward(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._started = True
             headers = MutableHeaders(scope=message)

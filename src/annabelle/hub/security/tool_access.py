@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from annabelle.core.contract import TERMINAL, ToolCall, ToolList
 from annabelle.core.errors import InvalidArguments, NotAllowed
+from annabelle.core.ids import new_id
 from annabelle.core.messages import OWNER
 from annabelle.core.tools import CallContext, ToolSpec
 from annabelle.core.trace import current_trace
 from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.conversations.turns import ActiveTurns
 from annabelle.hub.security.identities import CallerIdentity, HomeUsers
+from annabelle.hub.tasks.subagents import FORBIDDEN_TOOLS
 from annabelle.toolbox.catalogue import AgentPolicy
 from annabelle.toolbox.facade import Toolbox
 
@@ -71,12 +73,15 @@ class ToolAccess:
         if caller.agent_id is None:
             if call.call_id is not None or call.message_id is not None:
                 raise NotAllowed("call_id and message_id are for agents only.", field="call_id")
+            # The terminal has the rights of any client. Its name only records where something was said.
+            person = "cli" if client == TERMINAL else "api"
             return CallContext(
-                # The terminal has the rights of any client. Its name only records where something was said.
-                caller="cli" if client == TERMINAL else "api",
+                caller=person if caller.outside_agent is None else "agent",
                 # People use the memory of the default agent (catalogue 14.1).
                 agent_id=self.registry.config.default.agent_id,
                 user_id=caller.user_id,
+                # With an id, so that policy judges it.
+                call_id=None if caller.outside_agent is None else f"{caller.outside_agent}:{new_id('call')}",
                 trace_id=current_trace(),
             )
         if call.message_id is None:
@@ -93,7 +98,10 @@ class ToolAccess:
         return turn.model_copy(update=own)
 
     def _agent_policy(self, caller: CallerIdentity) -> AgentPolicy | None:
-        """An agent's current policy. A subagent's is narrower than that of its parent agent."""
+        """An agent's current policy. A subagent's is narrower than that of its parent agent, and that of an agent from
+        outside narrower than that of the default agent."""
+        if caller.outside_agent is not None:
+            return self.registry.policy(self.registry.config.default.agent_id).narrow(None, FORBIDDEN_TOOLS)
         if caller.agent_id is None:
             return None
         policy, scope = self.registry.policy(caller.agent_id), caller.subagent_scope

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from annabelle.core.errors import OutcomeUnknown
 from annabelle.core.failpoints import failpoint
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
-from annabelle.core.trust import Provenance
+from annabelle.core.trust import OUTSIDE, Provenance
 from annabelle.policy.provenance import collect_free_texts, provenance_of
 from annabelle.store import tool_calls
 from annabelle.store.database import Database
@@ -65,8 +65,10 @@ async def label_provenance(
 ) -> CallContext:
     """Adds the provenance of an agent's arguments to its context. Other callers have none."""
     message_id = context.message_id
-    if context.caller != "agent" or message_id is None:
+    if context.caller != "agent":
         return context.model_copy(update={"provenance": Provenance()})
+    if message_id is None:
+        return context.model_copy(update={"provenance": Provenance(trust="untrusted", origins=OUTSIDE)})
     if tool is not None and tool.annotations.read_only:
         return context  # it changes nothing, and every turn begins with two such calls
 

@@ -73,7 +73,7 @@ class MessageGuard:
     async def admit(self, message: StoredMessage, agent_id: str) -> None:
         """Scan a message and store its risk. Raises SecurityBlocked if it may not start a turn."""
         rules = self._guard.rules(agent_id)
-        if not rules.enabled or not rules.messages or message.source != "user":
+        if not rules.enabled or not rules.messages or message.source not in ("user", "outside_agent"):
             return
         about: JsonObject = {"message_id": message.id, "channel": message.channel, "agent_id": agent_id}
         subject = ScanSubject("message", message.channel, None, message.trace_id, about)

@@ -15,7 +15,7 @@ from annabelle.core.connections import connection_file
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.home import Home
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
-from annabelle.core.trust import Label, PolicyDecision, Source
+from annabelle.core.trust import OUTSIDE, Label, PolicyDecision, Source
 from annabelle.policy.decide import decide, needs_facts
 from annabelle.policy.order_question import OrderQuestion, ask_about
 from annabelle.policy.person_words import content_words
@@ -142,7 +142,9 @@ class TrustJudge:
         rules = await self.rules.for_call(context.user_id, context.agent_id)
         message_id = context.message_id
         if message_id is None:
-            return decide(call, TurnFacts(), rules)
+            # What the person allowed an agent of the home, another agent may not do.
+            restrictions = tuple(rule for rule in rules if rule.kind != "allow")
+            return decide(call, TurnFacts(origins=OUTSIDE), restrictions)
         # Until foreign content was seen, reading is allowed without further facts, except for items of the vault, which
         # must be named.
         reads = set(call.classes) <= _READING and not call.traits.of

@@ -75,7 +75,9 @@ class RequireApproval:
             self._note("not_askable", tool, context, decision)
             raise NotAllowed(
                 f"This needs a yes, and nobody can be asked here. {why}",
-                hint=f"{tool.name} was not called. Report what should be done; whoever talks with the user can ask.",
+                hint=f"{tool.name} was not called. Report what should be done; whoever talks with the user can ask."
+                if context.message_id is not None
+                else "Say it to Annabelle in a message, and the user is asked.",
             )
         return await approvals.ask(tool, arguments, context, decision)
 
