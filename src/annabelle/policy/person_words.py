@@ -91,6 +91,10 @@ def find_pages(text: str) -> set[str]:
     return {page_key(found.group()) for found in _URL.finditer(text)}
 
 
+def remove_pages(text: str) -> str:
+    return _URL.sub(" ", text)
+
+
 def content_words(text: str) -> frozenset[str]:
     """The words of a title or name that distinguish it from others."""
     words = (word for word in _WORD.findall(normalize_text(text)) if len(word) >= _SHORTEST_WORD)

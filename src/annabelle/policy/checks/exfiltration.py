@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from annabelle.policy.checks.targets import was_made_here
+from annabelle.policy.checks.targets import was_written_here
 from annabelle.policy.person_words import (
     content_words,
     find_addresses,
@@ -15,7 +15,9 @@ from annabelle.policy.person_words import (
     host_of,
     normalize_text,
     page_key,
+    remove_pages,
 )
+from annabelle.policy.private_values import holds_private_value
 from annabelle.policy.seen_content import SeenResult
 from annabelle.policy.tool_traits import reviewed_tools
 from annabelle.policy.turn_facts import CallFacts, TurnFacts, shorten
@@ -47,6 +49,8 @@ def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         elif turn.unsolicited_read and not turn.said.names_page(url):
             # The choice among many links can leak as much as the text of one.
             yield "private data was read that you did not speak of"
+        elif _carries_private_value(url, turn):
+            yield f"the address {shorten(url)} would tell private data to the outside"
     for query in call.values(call.traits.queries):
         if _reveals_private_words(query, call, turn):
             yield f"“{shorten(query)}” would tell private data to the outside"
@@ -70,8 +74,17 @@ def _was_read(result: SeenResult, turn: TurnFacts) -> bool:
     """Whether others wrote the content. Errors, own answers and files just written only repeat the agent."""
     known = reviewed_tools().get(result.tool)
     reads = known is None or set(known.classes) <= _READING or known.source == "web"
-    written = any(was_made_here(path, turn) for thing in result.things for path in thing.texts("path"))
+    written = any(was_written_here(one, turn) for thing in result.things for one in thing.ids)
     return reads and not (result.failed or result.trusted or written)
+
+
+def _carries_private_value(url: str, turn: TurnFacts) -> bool:
+    """Whether a URL that content gave has a value of other private content: one that was put together to be opened."""
+    if turn.said.names_page(url):
+        return False
+    gave = [result for result in turn.seen.results if _contains_address(url, result)]
+    others = [remove_pages(result.whole) for result in turn.seen.results if result.private and result not in gave]
+    return holds_private_value([url], others, [turn.said.text, *(remove_pages(result.whole) for result in gave)])
 
 
 def _is_on_a_named_site(url: str, turn: TurnFacts) -> bool:
@@ -123,6 +136,8 @@ def _reveals_private_words(query: str, call: CallFacts, turn: TurnFacts) -> bool
     if not private:
         return False
     unsaid = [found for found in _TELLING.findall(query) if not turn.said.contains(found)]
+    if holds_private_value([query], [private], [turn.said.text]):
+        return True
     leaks = bool(unsaid) or any(word in private for word in new)
     asked_for = mentions_any(turn.topic, call.traits.about) and not unsaid
     return leaks and not asked_for

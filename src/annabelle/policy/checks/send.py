@@ -18,6 +18,7 @@ from annabelle.policy.checks.targets import (
 )
 from annabelle.policy.intent.action_kinds import ActionKind
 from annabelle.policy.person_words import content_words, has_hidden_characters, normalize_text
+from annabelle.policy.private_values import leaks_private_text
 from annabelle.policy.provenance import is_backed
 from annabelle.policy.recipients import (
     answered,
@@ -49,45 +50,6 @@ def _sums(text: str) -> set[str]:
     """Amounts by their digits, so that 2,400 equals 2400.00."""
     found = (match[1] or match[2] for match in _SUM.finditer(text[:20_000]))
     return {re.sub(r"\D", "", _CENTS.sub("", number)) for number in found}
-
-
-_BETWEEN: Final = re.compile(r"[\s,;:!?()\[\]{}<>\"']+|[.'-]+(?=\s|$)")
-_RUN: Final = 6
-_LONG: Final = 16
-_DIGITS: Final = 4
-_ENCODED: Final = re.compile(r"[A-Za-z0-9+/=_-]{32,}")
-
-
-def leaks_private_text(texts: Iterable[str], private: Iterable[str], known: Iterable[str]) -> bool:
-    """Whether the texts contain identifying pieces of private texts that are not already known."""
-    content = _normalize_words(private)
-    if not content.strip():
-        return False
-    said: str | None = None
-    for text in texts:
-        telling = [piece for piece in _find_identifying_pieces(text) if f" {piece} " in content]
-        encoded = [found.group().casefold() for found in _ENCODED.finditer(text)]
-        if telling or encoded:
-            said = said if said is not None else _normalize_words(known)
-            # Encoded text cannot be checked, so it may contain anything.
-            if any(f" {piece} " not in said for piece in telling) or any(piece not in said for piece in encoded):
-                return True
-    return False
-
-
-def _normalize_words(texts: Iterable[str]) -> str:
-    return f" {_BETWEEN.sub(' ', normalize_text(chr(10).join(texts)))} "
-
-
-def _find_identifying_pieces(text: str) -> set[str]:
-    """Numbers, addresses, long words, and word sequences too long to be a coincidence."""
-    words = _normalize_words([text]).split()
-    single = {
-        word
-        for word in words
-        if sum(sign.isdigit() for sign in word) >= _DIGITS or "@" in word or (len(word) >= _LONG and "/" not in word)
-    }
-    return single | {" ".join(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1)}
 
 
 _WITHOUT: Final = r"\b(?:without|except|but not|not|ohne|außer|nicht|sans|sauf|sin|excepto|bez|oprócz)\b"

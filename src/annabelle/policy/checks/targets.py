@@ -10,6 +10,7 @@ from typing import Final
 from annabelle.policy.intent.action_kinds import ActionKind
 from annabelle.policy.person_words import PersonWords, content_words
 from annabelle.policy.seen_content import SeenResult, SeenThing
+from annabelle.policy.tool_traits import reviewed_tools
 from annabelle.policy.turn_facts import CallFacts, TurnFacts, shorten
 from annabelle.policy.vocabulary import mentions_any, says_all, speaks_of_many
 
@@ -122,6 +123,12 @@ def _ids_of(kind: str, results: Iterable[SeenResult]) -> set[str]:
 def was_made_here(value: str, turn: TurnFacts) -> bool:
     """Whether a tool created it in this conversation."""
     return any(_MAKING.search(thing.tool) for thing in turn.seen.find_by_id(value))
+
+
+def was_written_here(value: str, turn: TurnFacts) -> bool:
+    """Whether a tool created it in this conversation, or wrote its text."""
+    tools = (reviewed_tools().get(thing.tool) for thing in turn.seen.find_by_id(value))
+    return was_made_here(value, turn) or any(tool is not None and (tool.rewrites or tool.payload) for tool in tools)
 
 
 def was_pictured_here(path: str, turn: TurnFacts) -> bool:
