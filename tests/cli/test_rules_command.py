@@ -14,7 +14,8 @@ def test_rules_are_added_listed_and_revoked(keyboard: Keyboard) -> None:
     assert "Before anything that deletes mail: ask you. It holds." in added
     (rule,) = keyboard("rules", "--json").json["rules"]
     assert rule["id"] in keyboard.said("rules", "list")
-    assert "It holds." in keyboard.said("rules", "confirm", rule["id"])
+    confirmed = keyboard.said("rules", "confirm", rule["id"])
+    assert f"It holds. To end it: annabelle rules revoke {rule['id']}" in confirmed
     refused = keyboard("rules", "add", "be nice")
     assert refused.code != 0
     assert "not a rule of the form" in refused.err

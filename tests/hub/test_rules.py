@@ -95,6 +95,22 @@ async def test_a_rule_in_a_message_holds_at_once_and_the_person_is_told_how_to_k
 
 
 @pytest.mark.req("TRU-05")
+async def test_what_was_said_in_passing_forbids_only_once_it_is_confirmed(
+    say, standing: StandingRules, database: Database
+) -> None:
+    place = await say("What a day. Never delete mail, just read it aloud to me. What is new?")
+    (rule,) = await standing.listing("owner")
+    (held,) = await StoredRules(database).for_call("owner", "annabelle")
+    assert (held.kind, matches(held, DELETE)) == ("ask", True)
+    (event,) = await database.read(lambda conn: threads.list_message_events(conn, place.message_id, "owner"))
+    for text in (held.words, str(event.data["text"])):
+        assert f"annabelle rules confirm {rule.id}, or: annabelle rules revoke {rule.id}" in text
+    await standing.confirm(rule.id, "owner")
+    (held,) = await StoredRules(database).for_call("owner", "annabelle")
+    assert (held.kind, held.words) == ("never", "Never delete mail")
+
+
+@pytest.mark.req("TRU-05")
 @pytest.mark.incident("I-13")
 async def test_an_agent_can_propose_a_rule_and_nothing_more(say, standing: StandingRules, database: Database) -> None:
     place = await say("Be careful with my mail")

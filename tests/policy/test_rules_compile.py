@@ -127,6 +127,43 @@ def test_a_rule_reads_back_in_plain_words() -> None:
 
 
 @pytest.mark.req("TRU-05")
+@pytest.mark.parametrize(
+    ("sentence", "reading"),
+    [
+        ("Never touch the folder Taxes, just read the folder Photos.", "changes or deletes files and mentions “Taxes”"),
+        ("Never touch Taxes but read Reports", "changes or deletes and mentions “Taxes”"),
+        ("Never send mail to Bob, send it to Ann instead", "sends out mail and mentions “Bob”"),
+        ("Don't ever delete mail from Anna - forward it to Carla", "deletes mail and mentions “Anna”"),
+        ("Read the folder Reports, never touch the folder Taxes", "changes or deletes files and mentions “Taxes”"),
+        ("Fass den Ordner Steuern nie an, lies Berichte", "changes or deletes files and mentions “Steuern”"),
+        ("Ne supprime jamais les fichiers de Taxes, lis Rapports", "deletes files and mentions “Taxes”"),
+        ("Nunca borres el archivo Taxes, lee Informes", "deletes files and mentions “Taxes”"),
+        ("Nigdy nie usuwaj plików z Taxes, czytaj Raporty", "deletes files and mentions “Taxes”"),
+        ("Never delete anything in Photos", "deletes and mentions “Photos”"),
+        ("Never delete, move or rename files", "deletes or changes or deletes files"),
+        ("Never delete mail, events or files", "deletes mail or events or files"),
+        ("Never delete mail, send messages or run code", "deletes or sends out or runs mail or messages or code"),
+    ],
+)
+def test_a_rule_is_no_wider_and_no_narrower_than_its_clause(sentence: str, reading: str) -> None:
+    (rule,) = find_stated_rules(sentence)
+    assert rule.reading == f"Never: anything that {reading}."
+    assert compile_rule(sentence).match == rule.match
+    assert compile_rule(rule.words).match == rule.match, "it is read again from its words"
+
+
+@pytest.mark.req("TRU-05")
+def test_two_rules_in_one_sentence_are_two_rules() -> None:
+    sentence = "Never delete mail, never send anything to Bob"
+    assert [rule.reading for rule in find_stated_rules(sentence)] == [
+        "Never: anything that deletes mail.",
+        "Never: anything that sends out and mentions “Bob”.",
+    ]
+    with pytest.raises(RuleNotUnderstood, match="one by one"):
+        compile_rule(sentence)
+
+
+@pytest.mark.req("TRU-05")
 def test_a_title_ends_no_sentence_and_is_no_part_of_a_name() -> None:
     (rule,) = find_stated_rules("Never send mail to Mr. Bean without asking me. Thanks.")
     assert rule.reading == "Before anything that sends out mail and mentions “Bean”: ask you."

@@ -17,7 +17,7 @@ Words = Annotated[str, typer.Argument(help='The rule, as "always ask before dele
 Agent = Annotated[str | None, typer.Option("--agent", help="Only for this agent.")]
 All = Annotated[bool, typer.Option("--all", help="Those that were revoked, too.")]
 
-_STATES = {"stated": "holds, waits for your yes", "proposed": "waits for your yes", "active": "holds"}
+_STATES = {"stated": "asks, waits for your yes", "proposed": "waits for your yes", "active": "holds"}
 
 app = command_app("Say what Annabelle must ask about or never do, and see what holds.")
 
@@ -44,7 +44,8 @@ def add(words: Words, agent: Agent = None, json: Json = False) -> None:
 @app.command()
 def confirm(rule_id: RuleId, json: Json = False) -> None:
     """Say yes to a rule that was noticed or proposed."""
-    _change(f"/{quote(rule_id, safe='')}/confirm", {}, "It holds.", json=json)
+    outcome = f"It holds. To end it: annabelle rules revoke {rule_id}"
+    _change(f"/{quote(rule_id, safe='')}/confirm", {}, outcome, json=json)
 
 
 @app.command()

@@ -177,9 +177,10 @@ class StandingRules:
         return rule
 
     def add_stated_rules(self, conn: Connection, message: InboundMessage, place: RuleOrigin) -> list[StoredEvent]:
-        """Add the rules a person states in a message. They hold at once, and no model reads them.
+        """Add the rules a person states in a message. No model reads them.
 
-        The person is told of each and can revoke it. Rules that are not understood are reported and do not hold.
+        They ask at once and forbid once they are confirmed, since they may have been said in passing. The person is
+        told of each and can revoke it. Rules that are not understood are reported and do not hold.
         """
         told: list[StoredEvent] = []
         for compiled in find_stated_rules(message.text):
@@ -216,12 +217,17 @@ def _new_rule(compiled: CompiledRule, user_id: str, agent_id: str | None) -> New
 
 
 def _tell_rule(conn: Connection, place: RuleOrigin, rule: StoredRule, compiled: CompiledRule) -> list[StoredEvent]:
-    since = "It holds once you say so" if rule.state == "proposed" else "It holds from now on; say whether you meant it"
-    choice = f"annabelle rules confirm {rule.id}, or: annabelle rules revoke {rule.id}"
-    text = f"A rule: “{escape_invisible(rule.words)}” {compiled.reading} {since}: {choice}"
+    since = (
+        "It holds once you say so" if rule.state == "proposed" else "You are asked until you say whether you meant it"
+    )
+    text = f"A rule: “{escape_invisible(rule.words)}” {compiled.reading} {since}: {_choice(rule)}"
     data: JsonObject = {"text": text, "rule_id": rule.id, "state": rule.state}
     event = TurnEvent(message_id=place.message_id, key=f"rule:{rule.id}", type="notice", data=data)
     return threads.append_events(conn, place.thread_id, [event])
+
+
+def _choice(rule: StoredRule) -> str:
+    return f"annabelle rules confirm {rule.id}, or: annabelle rules revoke {rule.id}"
 
 
 def _tell_missed(conn: Connection, place: RuleOrigin, number: int, missed: MissedRule) -> list[StoredEvent]:
@@ -266,9 +272,12 @@ def to_policy_rule(stored: StoredRule) -> StandingRule | None:
         match = RuleMatch()
     if stored.kind == "allow":
         return StandingRule(stored.id, "allow", stored.words, match)
+    # A rule that was said in passing asks until the person confirms that it forbids.
+    unsure = stored.state == "stated" and stored.kind == "never"
+    words = f"{stored.words} Say whether you meant it as a rule: {_choice(stored)}" if unsure else stored.words
     if whole and match != RuleMatch():
-        return StandingRule(stored.id, stored.kind, stored.words, match)
-    return StandingRule(stored.id, "ask", stored.words, RuleMatch(classes=_ACTING) if match == RuleMatch() else match)
+        return StandingRule(stored.id, "ask" if unsure else stored.kind, words, match)
+    return StandingRule(stored.id, "ask", words, RuleMatch(classes=_ACTING) if match == RuleMatch() else match)
 
 
 def _without_masks(match: JsonObject) -> JsonObject:

@@ -14,7 +14,7 @@ from annabelle.core.trust import ToolClass
 from annabelle.language.lexicon import Lexicon, load_lexicon
 from annabelle.policy.intent.grammar import SENTENCE
 from annabelle.policy.intent.own_words import own_words
-from annabelle.policy.rules.phrases import RulePhrase, parse_phrase
+from annabelle.policy.rules.phrases import RulePhrase, parse_phrase, strip_lead
 from annabelle.policy.rules.rule import RuleMatch
 
 RuleAction = Literal["delete", "send", "write", "change", "run", "pay", "book", "read", "download", "remember", "act"]
@@ -46,6 +46,13 @@ class RuleWords:
         self.not_a_name = lexicon.words("nobody")
         self.before_inflected_names = lexicon.words("bending")
         self.name_endings = tuple(sorted(lexicon.words("endings")))
+        leading = "|".join(sorted(self.leading_to_a_name))
+        # "In Photos" names a folder. German capitalizes every noun, so only English words count.
+        self.folder = re.compile(
+            rf"\b(?i:{leading}) (?=[A-Z])(?P<folder>(?i:{lexicon.files[0].alternation('objects.file')}))\b"
+        )
+        # Where another clause may begin.
+        self.clause = re.compile(rf"(?<=[,;–—])\s+|\s+(?=-\s|{lexicon.alternation('contrast')}\b)", re.IGNORECASE)
 
 
 @cache
@@ -131,7 +138,14 @@ class RuleNotUnderstood(Exception):
 
 
 def compile_rule(sentence: str) -> CompiledRule:
-    """Compile a sentence; raises RuleNotUnderstood."""
+    """Compile a sentence; raises RuleNotUnderstood. What another clause orders is no part of the rule."""
+    stated = [clause for clause in _split_clauses(sentence) if parse_phrase(clause) is not None]
+    if len(stated) > 1:
+        raise RuleNotUnderstood("There are several rules in it: say them one by one.")
+    return _compile_clause(*stated or [sentence])
+
+
+def _compile_clause(sentence: str) -> CompiledRule:
     phrase = parse_phrase(sentence)
     if phrase is None:
         raise RuleNotUnderstood("This is not a rule of the form “ask me before …” or “never …”.")
@@ -145,9 +159,9 @@ def compile_rule(sentence: str) -> CompiledRule:
 def find_stated_rules(message: str) -> list[CompiledRule]:
     """The standing rules in the person's own words; quoted or pasted text states none."""
     found: list[CompiledRule] = []
-    for sentence in _SENTENCE.split(own_words(message)):
+    for clause in (part for sentence in _SENTENCE.split(own_words(message)) for part in _split_clauses(sentence)):
         try:
-            compiled = compile_rule(sentence)
+            compiled = _compile_clause(clause)
         except RuleNotUnderstood:
             continue
         if compiled.standing:
@@ -155,6 +169,35 @@ def find_stated_rules(message: str) -> list[CompiledRule]:
         if len(found) == _MOST_IN_ONE_MESSAGE:
             break
     return found
+
+
+def _split_clauses(sentence: str) -> list[str]:
+    """`Never touch Taxes, just read Reports` has two; `never delete, move or rename files` is one."""
+    first, *rest = rule_words().clause.split(sentence)
+    clauses = [first]
+    for part in rest:
+        if _is_complete(clauses[-1]) and (parse_phrase(part) is not None or _is_order(part)):
+            clauses.append(part)
+        else:
+            clauses[-1] += f" {part}"
+    return [clause.strip(" ,;–—-") for clause in clauses] if len(clauses) > 1 else [sentence]
+
+
+def _is_complete(clause: str) -> bool:
+    phrase = parse_phrase(clause)
+    if phrase is None:
+        return _is_order(clause)
+    try:
+        return phrase.kind == "never" and not _RuleSubject.parse(phrase.rest).vague
+    except RuleNotUnderstood:
+        return False
+
+
+def _is_order(clause: str) -> bool:
+    """Whether it begins with what is to be done. Of several deeds the last ones are listed: `send mail or run code`."""
+    own = strip_lead(clause)
+    deeds = [found for pattern in rule_words().actions.values() for found in pattern.finditer(own)]
+    return len(deeds) == 1 and deeds[0].start() == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +211,11 @@ class _RuleSubject:
     @classmethod
     def parse(cls, rest: str) -> _RuleSubject:
         literals = [next(filter(None, match.groups())).strip(" .,;:!") for match in _LITERAL.finditer(rest)]
-        text = _LITERAL.sub(f" {_GAP} ", rest)
+        folders = [match["folder"] for match in rule_words().folder.finditer(rest)]
+        text = rule_words().folder.sub(f" {_GAP} ", _LITERAL.sub(f" {_GAP} ", rest))
         deeds, text = _extract_words(rule_words().actions, text, most=3)
         things, text = _extract_words(rule_words().objects, text, most=3)
-        names = [*literals, *_find_names(text)]
+        names = [*literals, *folders, *_find_names(text)]
         deeds, things = (deeds, things) if deeds else _nouns_as_verbs(things)
         if not deeds:
             raise RuleNotUnderstood("It does not say what is to be done or left: delete, send, change, run, buy …")

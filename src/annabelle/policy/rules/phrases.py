@@ -64,6 +64,12 @@ def parse_phrase(sentence: str) -> RulePhrase | None:
     return next(_readings(text, patterns, for_good=for_good), None)
 
 
+def strip_lead(text: str) -> str:
+    """The text without what may stand before a rule or an order: `and just`."""
+    lead = _patterns().lead.match(text)
+    return text if lead is None else text[lead.end() :]
+
+
 def _readings(text: str, patterns: _PhrasePatterns, *, for_good: bool) -> Iterator[RulePhrase]:
     for pattern in patterns.ask_first:
         if match := pattern.fullmatch(text):
