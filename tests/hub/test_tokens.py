@@ -342,7 +342,7 @@ async def test_a_call_with_an_agents_token_is_judged_and_gives_no_order(person: 
     for name in ("filer_delete_file", "filer_create_file", "gmail_send_email", "memory_update_profile"):
         refused = await call(agent, name)
         assert refused.status_code == 403, refused.text
-        assert f"{name} needs the user's yes" in said(refused)[1]
+        assert "This needs a yes" in said(refused)[1]
         assert "in a message, and the user is asked" in refused.json()["error"]["hint"]
     for forged in ({"call_id": "x:1"}, {"message_id": "msg_1"}):
         assert (await call(agent, "filer_delete_file", **forged)).status_code == 403
@@ -366,7 +366,7 @@ async def test_another_agent_uses_no_allowance_of_ours_and_stops_with_it(person:
 
     await hub.storage.database.write(allow)
     refused = await agent.post("/tools/call", json=call)
-    assert "needs the user's yes" in said(refused)[1], "what annabelle may always do, another agent may not"
+    assert "This needs a yes" in said(refused)[1], "what annabelle may always do, another agent may not"
     assert (await agent.post("/tools/call", json={"name": "everyday_get_time"})).status_code == 200
     await hub.agents.pause("annabelle", "not now")
     stopped = await agent.post("/tools/call", json={"name": "everyday_get_time"})
