@@ -6,7 +6,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,10 @@ RATE = 0.25
 SELDOM = 5
 
 
+Labelled = tuple[list[str], str, str]
+"""The words of a message, the tool they ask for, and the tool of the message before."""
+
+
 class Trainer:
     """Softmax over a bag of pieces with few dimensions, by Adagrad; the same seed gives the same weights."""
 
@@ -38,16 +42,17 @@ class Trainer:
         self._seen = [np.full(BUCKETS, 1e-4, np.float32), np.full_like(self.tools, 1e-4), np.full_like(self.bias, 1e-4)]
         self._draw, self._chance = random.Random(seed), draw
 
-    def train(self, rows: Sequence[tuple[list[str], str, str]], epochs: int = EPOCHS) -> None:
-        """On words, the tool they ask for, and the tool of the message before."""
-        made = [(features(words, after), self._place[name]) for words, name, after in rows if words]
-        steps, step, began = epochs * (len(made) // BATCH), 0, time.monotonic()
+    def train(self, make_rows: Callable[[int], Sequence[Labelled]], epochs: int = EPOCHS) -> None:
+        """On rows that are made anew for each epoch."""
+        steps, step, began = 0, 0, time.monotonic()
         for epoch in range(epochs):
+            made = [(features(words, after), self._place[name]) for words, name, after in make_rows(epoch) if words]
+            steps = steps or epochs * (len(made) // BATCH)
             self._draw.shuffle(made)
             loss = 0.0
             for start in range(0, len(made) - BATCH + 1, BATCH):
                 batch = [(self._thin(found), place) for found, place in made[start : start + BATCH]]
-                loss += self._step(batch, RATE * (1 - step / steps))
+                loss += self._step(batch, RATE * max(0.0, 1 - step / steps))
                 step += 1
             mean, seconds = loss / (len(made) // BATCH), time.monotonic() - began
             print(f"epoch {epoch + 1} of {epochs}: loss {mean:.4f}, {seconds:.0f} s", file=sys.stderr)
@@ -101,15 +106,19 @@ class Trainer:
 
 
 def main() -> None:
-    maker = SentenceMaker(load_book(), load_schemas(), seed=1)
-    rows = [
-        (split_words(row.user), row.tool or NO_TOOL, "" if row.before is None else row.before.tool)
-        for row in maker.rows()
-    ]
+    book, schemas = load_book(), load_schemas()
+
+    def make_rows(epoch: int) -> list[Labelled]:
+        return [
+            (split_words(row.user), row.tool or NO_TOOL, "" if row.before is None else row.before.tool)
+            for row in SentenceMaker(book, schemas, seed=1 + epoch).rows()
+        ]
+
+    rows = make_rows(0)
     counted = Counter(word for words, _, _ in rows for word in set(words))
     print(f"{len(rows)} sentences, {len(counted)} words", file=sys.stderr)
     trainer = Trainer(sorted({name for _, name, _ in rows}))
-    trainer.train(rows)
+    trainer.train(make_rows)
     trainer.save(WEIGHTS, sorted(word for word, times in counted.items() if times >= SELDOM))
     print(f"{WEIGHTS.name}: {WEIGHTS.stat().st_size / 1e6:.2f} MB, {len(trainer.names) - 1} tools", file=sys.stderr)
 
