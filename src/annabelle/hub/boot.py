@@ -64,7 +64,7 @@ from annabelle.hub.tools.registry import register_native_tools
 from annabelle.hub.trust.call_records import StoredCallJournal
 from annabelle.hub.trust.guard import MessageGuard, make_guarding
 from annabelle.hub.trust.judge import AddressBook, TrustJudge, make_own_addresses_reader
-from annabelle.hub.trust.order_reading import OrderReading
+from annabelle.hub.trust.order_questions import OrderQuestions
 from annabelle.hub.trust.rules import StandingRules, StoredRules
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.hub_lock import HubLock
@@ -169,7 +169,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         reviewed=servers.catalogue.reviewed_traits,
         own_addresses=make_own_addresses_reader(home),
         address_book=AddressBook(servers.hub_calls.call),
-        read_order=OrderReading(settings, ThinkerQuestions(agents)),
+        read_order=OrderQuestions(settings, ThinkerQuestions(agents)),
     )
     toolbox = Toolbox(servers, QueuedCallJudge(judge, servers, registry), approvals)
     turns.on_cancel(toolbox.calls.cancel_for_message)

@@ -151,7 +151,7 @@ async def _stream_response(
 ) -> StreamingResponse:
     if after is None:
         after = await hub.storage.database.read(lambda conn: threads.last_event_number(conn, caller.user_id))
-    reader = EventReader(caller.user_id, thread_id, after, caller.token_hash)
+    reader = EventReader(caller.user_id, thread_id, after, caller.grant.hash)
     return StreamingResponse(
         stream_events(reader, hub.storage.database, hub.conversations.fanout),
         media_type="text/event-stream",

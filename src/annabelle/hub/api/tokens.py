@@ -85,7 +85,7 @@ async def revoke_token(name: TokenName, hub: TheHub, caller: Caller) -> TokenVie
 
 async def _change(hub: HubContext, caller: CallerIdentity, change: Callable[[UserTokens], T]) -> T:
     users = hub.security.users
-    tokens = UserTokens(hub.base.home.users_file, caller.user_id, caller.token_hash, caller.scopes)
+    tokens = UserTokens(hub.base.home.users_file, caller.user_id, caller.grant.hash, caller.grant.scopes)
     try:
         return await asyncio.to_thread(change, tokens)
     finally:

@@ -86,7 +86,7 @@ class LoginAudit:
         """Record a valid token of a person. Processes of the hub are recorded by `admitted`."""
         if identity.kind not in ("owner", "user"):
             return
-        who = (identity.kind, identity.user_id, client[:40], identity.token)
+        who = (identity.kind, identity.user_id, client[:40], identity.grant.name)
         if who not in self._known and len(self._known) < _MOST_KNOWN:
             self._known.add(who)
             named = dict(zip(("who", "user_id", "client", "token"), who, strict=True))

@@ -59,26 +59,35 @@ class SubagentScope:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenGrant:
+    """What a token allows, and in whose hands it is. Without a hash: of the hub's processes, or the owner's first."""
+
+    name: str = MAIN
+    kind: CallerKind = "person"
+    scopes: frozenset[Scope] = SCOPES
+    hash: str = ""
+
+
+_FULL_GRANT: Final = TokenGrant()
+
+
+@dataclass(frozen=True, slots=True)
 class CallerIdentity:
     """An authenticated caller. A subagent has the id of its parent agent, and a scope.
 
-    `kind` is whose token it is, `caller_kind` who speaks with it: a person's token may be in the hands of an agent.
+    `kind` is whose token it is; the grant says who speaks with it: a person's token may be in the hands of an agent.
     """
 
     kind: Literal["owner", "user", "agent", "server"]
     user_id: str = OWNER
     agent_id: str | None = None
     subagent_scope: SubagentScope | None = None
-    token: str = MAIN
-    caller_kind: CallerKind = "person"
-    scopes: frozenset[Scope] = SCOPES
-    token_hash: str = ""
-    """Empty for processes of the hub, and for the token that the owner begins with."""
+    grant: TokenGrant = _FULL_GRANT
 
     @property
     def outside_agent(self) -> str | None:
         """Name of the agent that calls with a person's token. It is not the person, and has a channel of its own."""
-        return f"agent:{self.token}" if self.caller_kind == "agent" else None
+        return f"agent:{self.grant.name}" if self.grant.kind == "agent" else None
 
 
 class Identities:
@@ -103,26 +112,23 @@ class Identities:
     def set_users(self, users: UserList) -> None:
         """Replace the tokens in the file, and report revoked or changed ones so that their streams end."""
         before = self._people
-        known = [CallerIdentity("user", user.id, token_hash=user.token_sha256) for user in users.users]
+        known = [CallerIdentity("user", user.id, grant=TokenGrant(hash=user.token_sha256)) for user in users.users]
         known += [
             CallerIdentity(
                 "owner" if one.user_id == OWNER else "user",
                 one.user_id,
-                token=one.name,
-                caller_kind=one.kind,
-                scopes=frozenset(one.scopes),
-                token_hash=one.token_sha256,
+                grant=TokenGrant(one.name, one.kind, frozenset(one.scopes), one.token_sha256),
             )
             for one in users.tokens
         ]
-        self._people = {identity.token_hash: identity for identity in known}
+        self._people = {identity.grant.hash: identity for identity in known}
         for identity in before.values():
             if self.is_revoked(identity) and self._on_revoked is not None:
-                self._on_revoked(identity.token_hash)
+                self._on_revoked(identity.grant.hash)
 
     def is_revoked(self, identity: CallerIdentity) -> bool:
         """Whether a caller that was known when its request began is so no longer."""
-        return bool(identity.token_hash) and self._people.get(identity.token_hash) != identity
+        return bool(identity.grant.hash) and self._people.get(identity.grant.hash) != identity
 
     def admit(self, agent_id: str, errand: SubagentScope | None = None) -> str:
         secret = secrets.token_urlsafe(32)
@@ -179,9 +185,9 @@ def authorize_path(identity: CallerIdentity, path: str) -> None:
     if identity.kind == "user" and path not in _PEOPLES_PLACES and not path.startswith(_PEOPLES_PATHS):
         raise NotAllowed("Only the owner of this home may use this address.")
     needed = _SCOPES_OF_PATHS.get(path.lstrip("/").partition("/")[0], "manage")
-    if needed not in identity.scopes:
+    if needed not in identity.grant.scopes:
         raise NotAllowed(
-            f"The token {identity.token} has no scope {needed}.", hint="annabelle tokens shows what each may do."
+            f"The token {identity.grant.name} has no scope {needed}.", hint="annabelle tokens shows what each may do."
         )
 
 
@@ -290,7 +296,7 @@ class HomeUsers:
 
     def note_use(self, caller: CallerIdentity) -> None:
         # To the minute, so that the file is written at most once in it.
-        self._uses = self._uses | {caller.token_hash or OWNER: now().replace(second=0, microsecond=0)}
+        self._uses = self._uses | {caller.grant.hash or OWNER: now().replace(second=0, microsecond=0)}
 
     def last_use(self, token_hash: str) -> datetime | None:
         return self._uses.get(token_hash or OWNER)

@@ -17,7 +17,7 @@ from annabelle.policy.order_question import OrderQuestion
 _KEPT: Final = 500
 
 
-class OrderReading:
+class OrderQuestions:
     """Asks each question once. Whatever goes wrong, the answer is that nobody knows, and the person is asked."""
 
     def __init__(self, settings: Settings, thinkers: ThinkerQuestions) -> None:
