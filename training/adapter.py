@@ -1,7 +1,8 @@
 """Trains the adapter of the packaged mind on one GPU, in about eight minutes (FST-04).
 
-`python3 adapter.py FOLDER` reads what `adapter_data.py prepare` wrote and writes `adapter.npz` beside it. It needs only
-torch and numpy, so that this one file can be copied to a machine that has a GPU and nothing of the project.
+`python3 adapter.py FOLDER` reads what `adapter_data.py prepare` wrote and writes `adapter.npz` beside it; one that is
+there is trained further. It needs only torch and numpy, so that this one file can be copied to a machine that has a GPU
+and nothing of the project.
 """
 
 from __future__ import annotations
@@ -130,8 +131,8 @@ def make_batch(rows: list[tuple[list[int], list[int]]], padding: int) -> tuple[T
     return tokens.to(DEVICE), targets.to(DEVICE)
 
 
-def train(model: AdaptedModel, rows: list[tuple[list[int], list[int]]], padding: int, steps: int) -> None:
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01, betas=(0.9, 0.98))
+def train(model: AdaptedModel, rows: list[tuple[list[int], list[int]]], padding: int, steps: int, rate: float) -> None:
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.01, betas=(0.9, 0.98))
     draw, order, began = random.Random(0), list[int](), time.monotonic()
     for step in range(steps):
         if len(order) < BATCH:
@@ -140,7 +141,7 @@ def train(model: AdaptedModel, rows: list[tuple[list[int], list[int]]], padding:
         tokens, targets = make_batch([rows[order.pop()] for _ in range(BATCH)], padding)
         decay = 0.5 * (1 + math.cos(math.pi * step / steps))
         for group in optimizer.param_groups:
-            group["lr"] = RATE * min(1, (step + 1) / WARM_UP) * max(0.02, decay)
+            group["lr"] = rate * min(1, (step + 1) / WARM_UP) * max(0.02, decay)
         wanted = targets != IGNORED
         loss = F.cross_entropy(model.logits(model(tokens)[wanted]).float(), targets[wanted])
         optimizer.zero_grad(set_to_none=True)
@@ -161,14 +162,26 @@ def save(model: AdaptedModel, file: Path) -> None:
     np.savez(file, **arrays)
 
 
+def load(model: AdaptedModel, file: Path) -> None:
+    """Go on with what `save` wrote."""
+    stored = np.load(file)
+    for side, matrices in (("a", model.down), ("b", model.up)):
+        for key, value in matrices.items():
+            layer, _, name = key.partition("_")
+            value.data.copy_(torch.from_numpy(stored[f"blk.{layer}.{name}.weight.lora_{side}"]))
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
+    made = folder / "adapter.npz"
     torch.manual_seed(0)
     rows, padding = load_rows(folder)
     model = AdaptedModel(load_weights(folder))
     steps = int(sys.argv[2]) if len(sys.argv) > 2 else int(len(rows) * EPOCHS / BATCH)
-    train(model, rows, padding, steps)
-    save(model, folder / "adapter.npz")
+    if made.exists():
+        load(model, made)
+    train(model, rows, padding, steps, RATE / 2 if made.exists() else RATE)
+    save(model, made)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from annabelle.language.phrases import MEANS, NAMED, NTH, SLOT, FollowUp, NoTool
 ORDINALS = (("first", 0), ("1st", 0), ("second", 1), ("2nd", 1), ("third", 2), ("3rd", 2), ("fourth", 3), ("last", -1))
 _WORDING: dict[str, list[str]] = tomllib.loads((Path(__file__).parent / "wording.toml").read_text(encoding="utf-8"))
 _MOST_DEPTH = 4
-UNRELATED = 0.25
+UNRELATED = 0.5
 """The share of plain requests that come after something else."""
 DENIED = 0.06
 """For each bare order, how often it is also forbidden."""
@@ -39,6 +39,8 @@ class Row:
     arguments: JsonObject = field(default_factory=dict[str, object])
     answer: str = ""
     before: Exchange | None = None
+    refers_back: bool = False
+    """Whether it means something only after what was said before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,8 @@ class SentenceMaker:
         text = self._say(file, Sentence.parse(entry.say), slots)
         first = self._first(entry.after) if entry.after else None
         answer = SLOT.sub(lambda found: slots[found[1]].text, entry.answer)
-        return Row(text, None, answer=answer, before=None if first is None else self._exchange(first, entry.after))
+        before = None if first is None else self._exchange(first, entry.after)
+        return Row(text, None, answer=answer, before=before, refers_back=before is not None)
 
     def _denial(self, file: ToolPhraseFile, phrase: str) -> Row:
         """An order that is forbidden, which wants no tool."""
@@ -136,7 +139,7 @@ class SentenceMaker:
         if any(source not in first.arguments for source in wanted.values()):
             return None  # the earlier sentence did not say it
         kept = {name: first.arguments[source] for name, source in wanted.items()}
-        return Row(text, tool, {**kept, **own}, before=before)
+        return Row(text, tool, {**kept, **own}, before=before, refers_back=bool(kept or entry.items))
 
     def _first(self, tool: str) -> Row | None:
         """An earlier message that called this tool."""

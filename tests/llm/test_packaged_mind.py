@@ -89,7 +89,12 @@ def text_of(response: ModelResponse) -> str:
 
 
 @pytest.mark.req("FST-01")
-async def test_it_reads_signatures_the_last_exchange_and_the_message_and_nothing_else() -> None:
+@pytest.mark.parametrize(
+    ("text", "before"), [("read the first one", ["what files do I have?", "plan.md"]), ("read plan.md to me", [])]
+)
+async def test_it_reads_signatures_the_exchange_it_refers_to_and_the_message_and_nothing_else(
+    text: str, before: list[str]
+) -> None:
     writer = Writer('filer_read_file {"path": "plan.md"}')
     messages = [
         ModelRequest(parts=[SystemPromptPart("A long prompt for others.")]),
@@ -99,13 +104,13 @@ async def test_it_reads_signatures_the_last_exchange_and_the_message_and_nothing
         ModelResponse(parts=[ToolCallPart("filer_list_files", "{}", "1")]),
         ModelRequest(parts=[ToolReturnPart("filer_list_files", "plan.md", "1")]),
         ModelResponse(parts=[TextPart("plan.md")]),
-        ModelRequest(parts=[UserPromptPart("<now>layers</now>"), UserPromptPart("read plan.md to me")]),
+        ModelRequest(parts=[UserPromptPart("<now>layers</now>"), UserPromptPart(text)]),
     ]
     response = await respond(PackagedMind(writer, Writer()), messages, [READ])
     (asked,) = writer.asked
     texts = [str(part.content) for message in asked.messages for part in message.parts]  # type: ignore[union-attr]
     assert texts[0].endswith("Tools:\nfiler_read_file(path, offset?)")
-    assert texts[1:] == ["what files do I have?", "plan.md", "read plan.md to me", "filer_read_file"]
+    assert texts[1:] == [*before, text, "filer_read_file"]
     assert (asked.tools, asked.temperature) == ([], 0.0)
     (call,) = response.tool_calls
     assert (call.tool_name, call.args_as_dict()) == ("filer_read_file", {"path": "plan.md"})

@@ -180,7 +180,9 @@ class PackagedMind:
                 # Where it is clear what is asked for, the call is begun for it, and it writes the arguments.
                 begun = tools[0].name if tools and step.odds[tools[0].name] >= _CLEAR else ""
                 system = SYSTEM + "\n".join(map(format_signature, tools))
-                written = begun + await self._write(_prompt(ask, talk, system, step.text, begun), usage)
+                # A request that is complete is understood better without what was said before.
+                heard = talk if odds.refers_back(step.text, talk.previous_tool) else replace(talk, before=None)
+                written = begun + await self._write(_prompt(ask, heard, system, step.text, begun), usage)
                 yield read_reply(written, tools, talk.said)
 
     async def _write(self, question: ModelQuestion, usage: RequestUsage) -> str:
