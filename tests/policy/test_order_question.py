@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from annabelle.policy.decide import decide
@@ -59,6 +61,31 @@ def test_pasted_text_is_taken_out_and_a_yes_means_the_order_before() -> None:
     asked = ask_about(call("gmail_delete_email", message_id="m7"), turn("yes", "Bin the invoice of Alice"))
     assert asked is not None
     assert asked.message == "Bin the invoice of Alice"
+
+
+def test_an_item_of_the_vault_is_asked_about_and_a_mention_does_not_open_it() -> None:
+    secret = call("onepassword_read_secret", reference="op://Private/Bank/password")
+    said = turn("My login is in the vault under Bank. What is on the page?")
+    asked = ask_about(secret, said)
+    assert asked is not None
+    assert asked.objects == ("Bank",)
+    assert decide(secret, said.with_verdict((), ordered=False)).verdict == "ask"
+
+
+def test_a_draft_is_named_by_who_gets_it() -> None:
+    draft = SeenResult(
+        "gmail_create_draft", "mail", structured={"draft_id": "d1", "subject": "x", "to": ["bob@example.com"]}
+    )
+    people = SeenResult(
+        "memory_list_contacts",
+        "memory",
+        trusted=True,
+        structured={"contacts": [{"id": 1, "name": "Bob Miller", "email": "bob@example.com"}]},
+    )
+    said = replace(turn("Draft a mail to Bob and show it to me before it goes"), seen=SeenContent((draft, people)))
+    asked = ask_about(call("gmail_send_draft", draft_id="d1"), said)
+    assert asked is not None
+    assert asked.objects == ("Bob",)
 
 
 def test_a_verdict_replaces_what_the_grammar_finds() -> None:

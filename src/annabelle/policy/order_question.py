@@ -12,10 +12,11 @@ from itertools import groupby
 from posixpath import basename
 from typing import Final
 
-from annabelle.policy.intent.action_kinds import ActionKind
 from annabelle.policy.person_words import content_words, find_addresses
 from annabelle.policy.turn_facts import CallFacts, TurnFacts
+from annabelle.policy.unsolicited_read import item_title, opens_items
 
+_OPENING: Final = "look up in the vault"
 _MOST_CHARS: Final = 4_000
 _MOST_SPANS: Final = 20
 _WORD: Final = re.compile(r"[\w'-]+")
@@ -25,7 +26,7 @@ _WEIGHTY: Final = frozenset({"send_outside", "destroy", "execute", "control", "w
 @dataclass(frozen=True, slots=True)
 class OrderQuestion:
     message: str
-    acts: tuple[ActionKind, ...]
+    acts: tuple[str, ...]
     objects: tuple[str, ...]
     receivers: tuple[str, ...]
 
@@ -33,7 +34,8 @@ class OrderQuestion:
 def ask_about(call: CallFacts, turn: TurnFacts) -> OrderQuestion | None:
     """None if no order is needed, or if the person's words have no span for something the call is about."""
     traits, message = call.traits, turn.ordering_words
-    if not (_WEIGHTY & set(call.classes) and traits.wants and turn.tainted and 0 < len(message) <= _MOST_CHARS):
+    acts = (_OPENING,) if opens_items(call) else traits.wants if _WEIGHTY & set(call.classes) else ()
+    if not (acts and turn.tainted and 0 < len(message) <= _MOST_CHARS):
         return None
     targets = [*call.values((*traits.of, *traits.paths, *traits.files, *traits.urls))]
     objects = [find_span(message, _names_of(value, turn)) for value in targets]
@@ -42,7 +44,7 @@ def ask_about(call: CallFacts, turn: TurnFacts) -> OrderQuestion | None:
         return None
     if not targets:
         objects = [span for value in call.values(traits.values) if (span := find_span(message, [value]))]
-    return OrderQuestion(message, traits.wants, tuple(dict.fromkeys(objects)), tuple(dict.fromkeys(receivers)))
+    return OrderQuestion(message, acts, tuple(dict.fromkeys(objects)), tuple(dict.fromkeys(receivers)))
 
 
 def find_span(message: str, names: Iterable[str]) -> str:
@@ -65,7 +67,11 @@ def _span_of(message: str, name: str) -> str:
 
 def _names_of(value: str, turn: TurnFacts) -> list[str]:
     """What a person may call it: the value, a file by its name alone, and a thing that was seen by its title."""
-    name = "" if "@" in value else basename(value.rstrip("/"))
-    things = turn.seen.find_by_id(value)
-    boxes = [part for thing in things for box in thing.mailboxes for part in box]
-    return [value, name, name.rpartition(".")[0], *boxes, *(title for thing in things for title in thing.titles)]
+    if "://" in value:
+        return [value, item_title(value, turn)]
+    name, things = "" if "@" in value else basename(value.rstrip("/")), turn.seen.find_by_id(value)
+    senders = [part for thing in things for box in thing.mailboxes for part in box]
+    receivers = {one for thing in things for one in thing.addresses("to", "attendees")} - {value}
+    known = [title for one in receivers for thing in turn.seen.find_by_id(one) for title in thing.titles]
+    titles = [title for thing in things for title in thing.titles]
+    return [value, name, name.rpartition(".")[0], *titles, *senders, *receivers, *known]

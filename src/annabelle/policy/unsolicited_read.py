@@ -71,7 +71,7 @@ def is_unsolicited_read(call: CallFacts, turn: TurnFacts) -> bool:
     """Whether this call reads private data that only foreign content mentioned."""
     if not turn.tainted or "read_private" not in call.classes:
         return False
-    if _opens_items(call):
+    if opens_items(call):
         return bool(unnamed_items(call, turn))
     looked_at = call.arguments.get("working_dir") if call.traits.code else call.arguments
     values = [value for value in collect_texts(looked_at) if content_words(value)]
@@ -83,23 +83,25 @@ def is_unsolicited_read(call: CallFacts, turn: TurnFacts) -> bool:
 
 def unnamed_items(call: CallFacts, turn: TurnFacts) -> list[str]:
     """The vault items that this call opens but the order does not name."""
-    if not _opens_items(call):
+    if not opens_items(call):
         return []
-    titles = (_title_of(value, turn) for value in call.values(call.traits.of))
+    titles = (item_title(value, turn) for value in call.values(call.traits.of))
     return [title for title in titles if not item_named(title, turn)]
 
 
 def item_named(title: str, turn: TurnFacts) -> bool:
     """Whether the order contains the full title of a vault item. Mentions elsewhere do not count."""
+    if turn.read_orders == ():
+        return False
     words = content_words(title)
     return words <= turn.ordering.words if words else turn.ordering.contains(title)
 
 
-def _opens_items(call: CallFacts) -> bool:
+def opens_items(call: CallFacts) -> bool:
     return call.traits.source == "vault" and bool(call.traits.of)
 
 
-def _title_of(value: str, turn: TurnFacts) -> str:
+def item_title(value: str, turn: TurnFacts) -> str:
     """The title in `op://vault/item/field`, or the one the vault lists for an id."""
     _, reference, way = value.partition("://")
     item = way.split("/")[1] if reference and "/" in way else value
