@@ -110,7 +110,7 @@ async def test_it_reads_signatures_the_exchange_it_refers_to_and_the_message_and
     (asked,) = writer.asked
     texts = [str(part.content) for message in asked.messages for part in message.parts]  # type: ignore[union-attr]
     assert texts[0].endswith("Tools:\nfiler_read_file(path, offset?)")
-    assert texts[1:] == [*before, text, "filer_read_file"]
+    assert [one for one in texts[1:] if one != "filer_read_file"] == [*before, text]
     assert (asked.tools, asked.temperature) == ([], 0.0)
     (call,) = response.tool_calls
     assert (call.tool_name, call.args_as_dict()) == ("filer_read_file", {"path": "plan.md"})
