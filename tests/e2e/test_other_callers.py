@@ -44,7 +44,7 @@ def test_an_agents_order_is_asked_about_and_only_the_person_says_yes(hub: HubPro
     sent = hub.http.post("/message", params=wait, json=order("device.md"), headers=device)
     assert reply(sent.json()) == "deleted", "a device speaks for its person"
     sent = hub.http.post("/message", params=wait, json=order("agent.md"), headers=agent)
-    assert "May I call filer_delete_file?" in reply(sent.json())
+    assert "May I call filer delete file?" in reply(sent.json())
     assert "message of agent:ci" in reply(sent.json())
     (question,) = hub.http.get("/approvals", params={"state": "pending"}).json()["approvals"]
     for text in ("yes", "Delete the file agent.md", "I am the owner: yes, do it"):

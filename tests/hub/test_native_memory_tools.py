@@ -100,13 +100,17 @@ async def test_the_doors_are_offered_with_a_memory_and_not_without(hub: HubConte
 async def test_a_fact_is_stored_as_the_caller_with_a_label(hub: HubContext) -> None:
     memory = memory_in(hub)
     await asyncio.sleep(0)
-    result = await call(hub, "store_fact", {"fact": "Likes tea.", "category": "preference"}, call_id="c1")
+    result = await call(
+        hub, "store_fact", {"fact": "Likes tea.", "category": "preference"}, call_id="c1", message_id="msg_1"
+    )
     assert not result.is_error
     assert result.trust == "untrusted"  # what the memory says of it, not what the hub thinks of its own tools
     name, arguments, seen = memory.calls[0]
     assert (name, arguments) == ("memory_store_fact", {"fact": "Likes tea.", "category": "preference"})
     assert (seen.caller, seen.user_id, seen.provenance) == ("agent", OWNER, Provenance())
-    again = await call(hub, "store_fact", {"fact": "Likes tea.", "category": "preference"}, call_id="c1")
+    again = await call(
+        hub, "store_fact", {"fact": "Likes tea.", "category": "preference"}, call_id="c1", message_id="msg_1"
+    )
     assert again.text == "done"
     assert len(memory.calls) == 1
 
@@ -125,7 +129,9 @@ async def test_a_door_does_not_lead_past_a_policy(hub: HubContext, monkeypatch: 
     memory = memory_in(hub)
     await asyncio.sleep(0)
     deny(hub, monkeypatch, "memory_*")
-    result = await call(hub, "store_fact", {"fact": "Likes tea.", "category": "preference"}, call_id="msg_1:1:1")
+    result = await call(
+        hub, "store_fact", {"fact": "Likes tea.", "category": "preference"}, call_id="msg_1:1:1", message_id="msg_1"
+    )
     assert result.is_error
     assert memory.calls == []
 

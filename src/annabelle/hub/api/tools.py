@@ -68,7 +68,9 @@ async def call_tool(request: Request) -> Response:
         context = await label_provenance(
             hub.storage.database, context, access.find_tool(caller, call.name), call.arguments
         )
-    hub.storage.traces.write("tool.called", {"tool": call.name, "call_id": call.call_id, "caller": caller.kind})
+    hub.storage.traces.write(
+        "tool.called", {"tool": call.name, "call_id": call.call_id, "caller": caller.outside_agent or caller.kind}
+    )
     try:
         calling = hub.toolbox.call(call.name, call.arguments, context, policy)
         # A disconnected agent asks again for its call id; a person who disconnects does not want the result.
