@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.servers.mail_calendar.calendar.event import EventSpan
@@ -81,6 +81,8 @@ NEARLY_TIMES = st.from_regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}.
 
 
 @settings(deadline=None)
+@example("0D", "start_date")
+@example("5m", "start_date_time")
 @given(st.text(max_size=40) | NEARLY_TIMES, st.sampled_from(sorted(NOTHING)))
 def test_no_text_is_a_time_by_accident(text: str, field: str) -> None:
     start = {"end_date": {"start_date": "1900-01-01"}, "end_date_time": {"start_date_time": "1900-01-01T00:00"}}

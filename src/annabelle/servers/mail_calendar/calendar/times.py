@@ -18,6 +18,8 @@ from annabelle.servers.mail_calendar.calendar.event import DayOrTime, EventSpan,
 T = TypeVar("T", date, datetime)
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_WORD = re.compile(r"[^\W\d_]{3}")
+"""A day or time in words has a word in it. "0D" and "5m" are a slip, not today."""
 _EXAMPLE = "Write it like 2026-12-03T09:30, with +01:00 or Z at the end if it is not in the time zone of the event."
 _DAY_EXAMPLE = "Write it like 2026-12-03."
 _WINDOW = timedelta(days=30)
@@ -163,7 +165,8 @@ def _read_edge(text: str, zone: zoneinfo.ZoneInfo, field: str, whole_day: timede
 def _in_figures(text: str, zone: zoneinfo.ZoneInfo) -> str:
     """A day or time in words ("tomorrow", "monday 10:00") as of now in the zone, in figures; others as they are."""
     text = text.strip()
-    found = None if text[:4].isdigit() else parse_in_any_language(text, datetime.now(zone).replace(tzinfo=None))
+    in_words = _WORD.search(text) is not None and not text[:4].isdigit()
+    found = parse_in_any_language(text, datetime.now(zone).replace(tzinfo=None)) if in_words else None
     if found is None or not (found.has_time or found.names_day):
         return text
     return found.at.isoformat() if found.has_time else found.at.date().isoformat()
