@@ -73,7 +73,6 @@ class Trainer:
         weight = np.repeat(1 / np.sqrt(lengths), lengths).astype(np.float32)
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         mean = np.add.reduceat(self.pieces[ids] * weight[:, None], starts, axis=0)
-        self._step_back(ids, weight, starts, np.array([back for _, _, back in batch], np.float32), lengths, rate)
         scores = mean @ self.tools + self.bias
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
         odds = scores / scores.sum(axis=1, keepdims=True)
@@ -88,23 +87,13 @@ class Trainer:
         np.add.at(change, inverse, np.repeat(back, lengths, axis=0) * weight[:, None])
         self._seen[0][unique] += np.square(change).mean(axis=1)
         self.pieces[unique] -= rate * change / np.sqrt(self._seen[0][unique])[:, None]
+        # Does it refer back? Logistic regression over the same pieces.
+        wrong = 1 / (1 + np.exp(-np.add.reduceat(self.back[ids] * weight, starts)))
+        wrong -= np.array([refers for _, _, refers in batch], np.float32)
+        moved = np.bincount(inverse, np.repeat(wrong / len(batch), lengths) * weight).astype(np.float32)
+        self._back_seen[unique] += np.square(moved)
+        self.back[unique] -= rate * moved / np.sqrt(self._back_seen[unique])
         return loss
-
-    def _step_back(
-        self,
-        ids: NDArray[np.int64],
-        weight: NDArray[np.float32],
-        starts: NDArray[np.int64],
-        wanted: NDArray[np.float32],
-        lengths: NDArray[np.int64],
-        rate: float,
-    ) -> None:
-        """Logistic regression over the same pieces: does it refer back?"""
-        odds = 1 / (1 + np.exp(-np.add.reduceat(self.back[ids] * weight, starts)))
-        change = np.bincount(ids, np.repeat((odds - wanted) / len(lengths), lengths) * weight, BUCKETS).astype(
-            np.float32
-        )
-        self._move(self.back, change, self._back_seen, rate)
 
     @staticmethod
     def _move(values: NDArray[np.float32], change: NDArray[np.float32], seen: NDArray[np.float32], rate: float) -> None:

@@ -20,7 +20,7 @@ from annabelle.cli.terminal_input import edit_text, read_answer
 from annabelle.core.errors import AnnabelleError, CallerMistake, Conflict, HubUnreachable, NotFound
 from annabelle.core.ids import is_id
 from annabelle.core.text import escape_invisible, escape_invisible_json, is_invisible
-from annabelle.core.tools import JsonObject
+from annabelle.core.tools import JsonObject, name_in_words
 
 WAITING_EXIT: Final = 6
 """Exit code when the turn waits for an approval that nobody could give."""
@@ -262,7 +262,7 @@ class ApprovalPrompter:
 
 def _print_question(asked: ApprovalQuestion, *, whole: bool) -> None:
     first, *rest = asked.call_lines(whole=whole)
-    print_line(f"May I call {first.replace('_', ' ')}?")
+    print_line(f"May I call {name_in_words(first)}?")
     for line in rest:
         print_line(line)
     print_paragraph(f"Why I ask: {asked.why}")

@@ -29,6 +29,7 @@ from annabelle.cli.turn_view import (
     TurnViewEnded,
     TurnViewFailed,
 )
+from annabelle.core.tools import name_in_words
 
 
 def print_json(value: object) -> None:
@@ -87,6 +88,15 @@ def print_outcome(data: object, sentence: str, *, json: bool) -> None:
         print_json(data)
     else:
         print_paragraph(sentence)
+
+
+def print_secret(data: object, secret: str, sentence: str, *, json: bool) -> None:
+    """Print a secret that is shown once, alone on stdout so that it can be piped, and what it is on stderr."""
+    if json:
+        print_json(data)
+        return
+    print_line(secret)
+    sys.stderr.write(f"{sentence}\n")
 
 
 def _escape_markup(text: str) -> str:
@@ -193,7 +203,7 @@ def clean(text: str) -> str:
 
 
 def _in_words(tool: str) -> str:
-    return clean(tool).replace("_", " ")
+    return name_in_words(clean(tool))
 
 
 def _one_line(text: str) -> str:

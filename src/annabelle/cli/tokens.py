@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, cast
 from urllib.parse import quote
 
@@ -10,7 +9,7 @@ import typer
 
 from annabelle.cli.hub_client import get_rows, post_json
 from annabelle.cli.options import Json, command_app, run_by_default
-from annabelle.cli.output import print_json, print_line, print_outcome, print_rows
+from annabelle.cli.output import print_outcome, print_rows, print_secret
 from annabelle.core.tools import JsonObject
 
 Name = Annotated[str, typer.Argument(help="Name of the token: up to 40 of a-z, 0-9, - and _.")]
@@ -43,13 +42,13 @@ def list_tokens(json: Json = False) -> None:
 @app.command()
 def add(name: Name, kind: Kind, scope: Scopes = None, json: Json = False) -> None:
     """Make a token, and print it once."""
-    _print_secret(post_json("/tokens", {"name": name, "kind": kind, "scopes": scope or None}), json=json)
+    _print_token(post_json("/tokens", {"name": name, "kind": kind, "scopes": scope or None}), json=json)
 
 
 @app.command()
 def rotate(name: Name, json: Json = False) -> None:
     """Give a token a new secret, and print it once; the old one is no longer good."""
-    _print_secret(post_json(f"/tokens/{quote(name, safe='')}/rotate", {}), json=json)
+    _print_token(post_json(f"/tokens/{quote(name, safe='')}/rotate", {}), json=json)
 
 
 @app.command()
@@ -59,9 +58,6 @@ def revoke(name: Name, json: Json = False) -> None:
     print_outcome(gone, f"The token {gone['name']} is no longer good.", json=json)
 
 
-def _print_secret(made: JsonObject, *, json: bool) -> None:
-    if json:
-        print_json(made)
-        return
-    print_line(str(made["secret"]))
-    sys.stderr.write(f"This is the token {made['name']}. It is kept nowhere, so hand it over now.\n")
+def _print_token(made: JsonObject, *, json: bool) -> None:
+    told = f"This is the token {made['name']}. It is kept nowhere, so hand it over now."
+    print_secret(made, str(made["secret"]), told, json=json)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 from annabelle.cli.options import Json, command_app, run_by_default
-from annabelle.cli.output import print_json, print_line, print_outcome, print_rows
+from annabelle.cli.output import print_outcome, print_rows, print_secret
 from annabelle.core.home import Home
 from annabelle.hub.security.users_file import add_user, read_users, remove_user
 
@@ -32,11 +31,8 @@ def list_users(json: Json = False) -> None:
 def add(name: Name, json: Json = False) -> None:
     """Let a person in, and print their token once."""
     token = add_user(Home.from_environment().prepare().users_file, name)
-    if json:
-        print_json({"id": name, "token": token})
-        return
-    print_line(token)
-    sys.stderr.write(f"This is {name}'s token. It is kept nowhere, so hand it over now. A running hub knows it.\n")
+    told = f"This is {name}'s token. It is kept nowhere, so hand it over now. A running hub knows it."
+    print_secret({"id": name, "token": token}, token, told, json=json)
 
 
 @app.command()

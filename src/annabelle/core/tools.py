@@ -104,6 +104,11 @@ class ToolResult(FrozenModel):
         return cls(text=text, is_error=True, error=body)
 
 
+def name_in_words(name: str) -> str:
+    """A tool's name as people read it."""
+    return name.replace("_", " ")
+
+
 def first_sentence(description: str) -> str:
     """The first sentence, without the group in brackets, which is for the model, and without its full stop."""
     return _TAG.sub("", " ".join(description.split())).partition(". ")[0].rstrip(".")

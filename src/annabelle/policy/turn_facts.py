@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
-from annabelle.core.tools import JsonObject
+from annabelle.core.tools import JsonObject, name_in_words
 from annabelle.core.trust import ToolClass
 from annabelle.policy.intent.action_kinds import ActionKind
 from annabelle.policy.intent.exclusions import only_spared, without_spared
@@ -123,7 +123,7 @@ class TurnFacts:
     @cached_property
     def ordering(self) -> PersonWords:
         """The message that gives the order: this one, or the previous one if the person only agrees to it."""
-        return PersonWords([without_spared(own_words(self.earlier[0]))]) if self._agreed else self.said_now
+        return PersonWords([without_spared(self.ordering_words)])
 
     @cached_property
     def _agreed(self) -> bool:
@@ -176,7 +176,7 @@ def describe_origins(turn: TurnFacts) -> str:
     if not turn.origins:
         return ""
     shown = ", ".join(turn.origins[:2]) + (" and others" if len(turn.origins) > 2 else "")
-    return f"This conversation has seen content from outside ({shown.replace('_', ' ')}), and "
+    return f"This conversation has seen content from outside ({name_in_words(shown)}), and "
 
 
 def shorten(value: str) -> str:

@@ -12,7 +12,7 @@ from annabelle.core.errors import NotAllowed
 from annabelle.core.messages import TurnEvent
 from annabelle.core.ports import AuditTrail
 from annabelle.core.text import escape_invisible, escape_invisible_json
-from annabelle.core.tools import CallContext, JsonObject, ToolResult
+from annabelle.core.tools import CallContext, JsonObject, ToolResult, name_in_words
 from annabelle.core.trace import current_trace
 from annabelle.store import approvals, messages, tasks, tool_calls
 from annabelle.store.approvals import Approval
@@ -29,7 +29,7 @@ def render_questions(approvals: Sequence[Approval]) -> str:
 
 
 def _render_question(approval: Approval) -> str:
-    lines = [f"May I call {escape_invisible(approval.tool).replace('_', ' ')}?"]
+    lines = [f"May I call {name_in_words(escape_invisible(approval.tool))}?"]
     given = list(approval.arguments.items())
     lines += [
         f"  {escape_invisible(name)}: {_shorten_value(value, approval.id)}" for name, value in given[:SHOWN_ARGUMENTS]

@@ -133,6 +133,7 @@ class TrustJudge:
     own_addresses: Callable[[], frozenset[str]] = frozenset
     address_book: AddressBook | None = None
     read_order: ReadOrder | None = None
+    """Set where a model for it is configured."""
 
     async def judge(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> PolicyDecision:
         own = _own_chat(context)
@@ -160,11 +161,11 @@ class TrustJudge:
             return decide(call, turn, rules), turn
 
         decision, turn = await self.database.read(decide_from_turn)
-        question = ask_about(call, turn) if self.read_order is not None and decision.verdict != "refuse" else None
-        ordered = await self.read_order(question, context) if self.read_order is not None and question else None
-        if ordered is not None:
-            turn = turn.with_verdict(call.traits.wants, ordered=ordered)
-            decision = decide(call, turn, rules)
+        if self.read_order is not None and decision.verdict != "refuse" and (question := ask_about(call, turn)):
+            ordered = await self.read_order(question, context)
+            if ordered is not None:
+                turn = turn.with_verdict(call.traits.wants, ordered=ordered)
+                decision = decide(call, turn, rules)
         if book is None or decision.verdict != "ask":
             return decision
         reached = (one for thing in turn.things_of(call) for one in answered(thing, turn))

@@ -1,4 +1,4 @@
-"""Has a thinker's model read whether a person ordered a call, where one is configured (POL-08)."""
+"""Has a thinker's model read whether a person ordered a call (POL-08)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class OrderQuestions:
         self._known: OrderedDict[tuple[str, OrderQuestion], bool] = OrderedDict()
 
     async def __call__(self, question: OrderQuestion, context: CallContext) -> bool | None:
-        if not self._settings.llm_reader_model or context.agent_id is None:
+        if context.agent_id is None:
             return None
         key = (context.user_id, question)
         if key in self._known:

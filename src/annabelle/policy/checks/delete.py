@@ -31,7 +31,7 @@ def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         yield "you did not ask for this to be deleted" if traits.known else "you did not ask for this"
     elif _means_another_kind(call, orders):
         yield "what you want deleted is of another kind"
-    elif orders and all(_means_only_a_part(order, call, turn) for order in orders):
+    elif all(_means_only_a_part(order, call, turn) for order in orders):
         yield "you want something in it deleted, not all of it"
     for path in call.values(traits.paths):
         if not is_path_named(path, turn, wants):
