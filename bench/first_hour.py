@@ -109,7 +109,7 @@ async def ask_mind(home: Path, rows: list[Row], tools: list[ToolSpec]) -> list[O
         first, outcome = row["first"], Outcome(row)
         messages: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart(first["user"])])]
         if first["tool"]:
-            messages.append(ModelResponse(parts=[ToolCallPart(first["tool"], "{}", "1")]))
+            messages.append(ModelResponse(parts=[ToolCallPart(first["tool"], first.get("arguments") or {}, "1")]))
             messages.append(ModelRequest(parts=[ToolReturnPart(first["tool"], row["answer"], "1")]))
         messages.append(ModelResponse(parts=[TextPart(row["answer"])]))
         messages.append(ModelRequest(parts=[UserPromptPart(row["user"])]))

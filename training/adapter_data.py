@@ -7,7 +7,6 @@ all prompts and answers, and the bytes of the packaged weights. `python -m train
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 from collections.abc import Iterator
@@ -25,12 +24,14 @@ from training.sentences import Row, SentenceMaker
 from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.language.tool_odds import NO_TOOL, ToolOdds, packaged_tool_odds
 from annabelle.llm.embedded.adapter import ADAPTER
-from annabelle.llm.embedded.packaged_mind import LONGEST_ANSWER, SYSTEM, format_signature
+from annabelle.llm.embedded.packaged_mind import SYSTEM, format_signature, write_call, write_earlier
 from annabelle.llm.gguf_models import find_packaged_weights
 
 RANK, SCALE = 16, 2.0
 OFFERED = (1, 1, 1, 2, 3, 3, 4, 5, 7, 9)
 """How many tools a prompt offers: mostly as few as the selection does."""
+CALL_UNKNOWN = 0.1
+"""How often the earlier call is left out, as when an answer was given without one."""
 _END = "<|im_end|>"
 _CONTROL_TOKEN = 3
 _LARGEST_PART = 32_000_000
@@ -51,7 +52,9 @@ class PromptMaker:
     def prompt(self, row: Row) -> str:
         parts = [f"<|im_start|>system\n{SYSTEM}{self._offer(row)}{_END}\n"]
         if row.before is not None:
-            parts += [_said("user", row.before.user), _said("assistant", row.before.answer[:LONGEST_ANSWER])]
+            call = write_call(row.before.tool, row.before.arguments)
+            told = write_earlier(call if self._draw.random() > CALL_UNKNOWN else None, row.before.answer)
+            parts += [_said("user", row.before.user), _said("assistant", told)]
         return "".join([*parts, _said("user", row.user), "<|im_start|>assistant\n"])
 
     def _offer(self, row: Row) -> str:
@@ -80,7 +83,7 @@ def make_rows(schemas: dict[str, JsonObject]) -> Iterator[Row]:
 
 
 def write_answer(row: Row) -> str:
-    return row.answer if row.tool is None else f"{row.tool} {json.dumps(row.arguments, ensure_ascii=False)}"
+    return row.answer if row.tool is None else write_call(row.tool, row.arguments)
 
 
 def read_tokenizer(reader: gguf.GGUFReader) -> Tokenizer:

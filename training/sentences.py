@@ -8,16 +8,30 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
 from annabelle.core.tools import JsonObject
-from annabelle.language.phrases import MEANS, NAMED, NTH, SLOT, FollowUp, NoTool, PhraseBook, Sentence, ToolPhraseFile
+from annabelle.language.phrases import (
+    EARLIER,
+    MEANS,
+    NAMED,
+    NTH,
+    SLOT,
+    FollowUp,
+    NoTool,
+    PhraseBook,
+    Sentence,
+    ToolPhraseFile,
+)
 
 ORDINALS = (("first", 0), ("1st", 0), ("second", 1), ("2nd", 1), ("third", 2), ("3rd", 2), ("fourth", 3), ("last", -1))
 _WORDING: dict[str, list[str]] = tomllib.loads((Path(__file__).parent / "wording.toml").read_text(encoding="utf-8"))
 _MOST_DEPTH = 4
-UNRELATED = 0.5
+_TRIES = 12
+"""For a follow-up, to find an earlier message that says what it takes over."""
+UNRELATED = 0.25
 """The share of plain requests that come after something else."""
 DENIED = 0.06
 """For each bare order, how often it is also forbidden."""
@@ -25,22 +39,12 @@ DENIED = 0.06
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """An earlier message and what was answered."""
+    """An earlier message, the call it led to and what was answered."""
 
     user: str
     answer: str
     tool: str
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    user: str
-    tool: str | None
-    arguments: JsonObject = field(default_factory=dict[str, object])
-    answer: str = ""
-    before: Exchange | None = None
-    refers_back: bool = False
-    """Whether it means something only after what was said before."""
+    arguments: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,20 @@ class Filled:
     @property
     def is_span(self) -> bool:
         return self.text == self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    user: str
+    tool: str | None
+    arguments: JsonObject = field(default_factory=dict[str, object])
+    answer: str = ""
+    before: Exchange | None = None
+    refers_back: bool = False
+    """Whether it means something only after what was said before."""
+    phrase: Sentence = field(default_factory=lambda: Sentence(""))
+    slots: Mapping[str, Filled] = field(default_factory=dict[str, Filled])
+    """What filled those of the phrase."""
 
 
 class SentenceMaker:
@@ -69,9 +87,8 @@ class SentenceMaker:
                     if phrase.startswith("!") and self._draw.random() < DENIED:
                         yield self._after_something_else(self._denial(file, phrase))
                 for follow_up in told.follow_ups * per_follow_up:
-                    row = self._follow_up(file, tool, follow_up)
-                    if row is not None:
-                        yield row
+                    tried = (self._follow_up(file, tool, follow_up) for _ in range(_TRIES))
+                    yield from islice(filter(None, tried), 1)
             for entry in file.no_tool * per_talk:
                 yield self._after_something_else(self._talk(file, entry))
 
@@ -88,7 +105,8 @@ class SentenceMaker:
         """A message and its answer, which often says again what was asked for."""
         told = [str(value) for value in first.arguments.values()]
         self._draw.shuffle(told)
-        return Exchange(first.user, self._draw.choice(_WORDING["answers"]).replace("{}", ", ".join(told)), tool)
+        answer = self._draw.choice(_WORDING["answers"]).replace("{}", ", ".join(told))
+        return Exchange(first.user, answer, tool, first.arguments)
 
     def _show(self, items: Sequence[str]) -> str:
         """Items as tools and people show them: in lines or in one sentence, some with details behind them."""
@@ -116,7 +134,7 @@ class SentenceMaker:
     def _row(self, file: ToolPhraseFile, tool: str, phrase: str) -> Row:
         sentence, slots = Sentence.parse(phrase), dict[str, Filled]()
         text = self._say(file, sentence, slots)
-        return Row(text, tool, self._arguments(tool, sentence, slots))
+        return Row(text, tool, self._arguments(tool, sentence, slots), phrase=sentence, slots=slots)
 
     def _follow_up(self, file: ToolPhraseFile, tool: str, entry: FollowUp) -> Row | None:
         """A row with an exchange before it, whose call and answer the message refers to."""
@@ -131,15 +149,32 @@ class SentenceMaker:
             for name, kind in sentence.slots():
                 if kind in (NTH, NAMED):
                     slots[name] = self._pick(shown, sentence.text, name, kind)
-        known = cast("JsonObject", self._schemas[tool].get("properties", {}))
-        keep = entry.keep if entry.keep is not None else {name: name for name in first.arguments if name in known}
+        elif entry.answer:
+            before = replace(before, answer=self._fill(file, Sentence(entry.answer), slots))
         text = self._say(file, sentence, slots)
-        own = self._arguments(tool, sentence, slots)
-        wanted = {name: source for name, source in keep.items() if name not in own}
-        if any(source not in first.arguments for source in wanted.values()):
+        try:
+            arguments = self._mean(tool, entry, sentence, slots, first)
+        except KeyError:
             return None  # the earlier sentence did not say it
-        kept = {name: first.arguments[source] for name, source in wanted.items()}
-        return Row(text, tool, {**kept, **own}, before=before, refers_back=bool(kept or entry.items))
+        own = self._arguments(tool, sentence, slots, first.arguments)
+        earlier = any(EARLIER.search(value) for value in sentence.given.values())
+        refers_back = bool(entry.items or entry.answer or earlier or arguments != own)
+        return Row(text, tool, arguments, before=before, refers_back=refers_back)
+
+    def _mean(
+        self, tool: str, entry: FollowUp, sentence: Sentence, slots: Mapping[str, Filled], first: Row
+    ) -> JsonObject:
+        """The arguments of a follow-up; KeyError if the earlier call lacks what is taken over."""
+        known = cast("dict[str, JsonObject]", self._schemas[tool].get("properties", {}))
+        said = {name: slots[name] for name, _ in sentence.slots()}
+        if tool == entry.after and not sentence.given and not said.keys() <= known.keys():
+            if not said.keys() <= first.slots.keys():
+                raise KeyError(tool)
+            return self._arguments(tool, first.phrase, {**first.slots, **said})  # the earlier call, in part changed
+        own = self._arguments(tool, sentence, slots, first.arguments)
+        keep = entry.keep if entry.keep is not None else {name: name for name in first.arguments if name in known}
+        kept = {name: first.arguments[source] for name, source in keep.items() if name not in own}
+        return {name: typed_value(v, known[name]) if isinstance(v, str) else v for name, v in kept.items()} | own
 
     def _first(self, tool: str) -> Row | None:
         """An earlier message that called this tool."""
@@ -165,9 +200,7 @@ class SentenceMaker:
 
     def _say(self, file: ToolPhraseFile, sentence: Sentence, slots: dict[str, Filled]) -> str:
         """Fills `slots`, and changes the words around them; what is lower-cased in the text is so in the value."""
-        for name, kind in sentence.slots():
-            if name not in slots:
-                slots[name] = self._value(file, kind)
+        self._fill(file, sentence, slots)
         text = sentence.text
         if sentence.is_order and self._draw.random() < 0.55:
             text = self._draw.choice(_WORDING["wraps"]).replace("{}", text)
@@ -178,12 +211,19 @@ class SentenceMaker:
         text = self._change_words(text)
         lower = self._draw.random() < 0.3
         if lower:
-            for name, one in slots.items():
+            for name, _ in sentence.slots():
+                one = slots[name]
                 slots[name] = Filled(one.text.lower(), one.value.lower() if one.is_span else one.value)
         filled = SLOT.sub(lambda found: slots[found[1]].text, text)
         if lower:
             return filled.lower()
         return filled[:1].upper() + filled[1:] if self._draw.random() < 0.5 else filled
+
+    def _fill(self, file: ToolPhraseFile, sentence: Sentence, slots: dict[str, Filled]) -> str:
+        for name, kind in sentence.slots():
+            if name not in slots:
+                slots[name] = self._value(file, kind)
+        return SLOT.sub(lambda found: slots[found[1]].text, sentence.text)
 
     def _change_words(self, text: str) -> str:
         draw = self._draw.random
@@ -222,10 +262,14 @@ class SentenceMaker:
         meant = SLOT.sub(lambda found: filled[found[1]].value, value if arrow else text)
         return Filled(shown, meant)
 
-    def _arguments(self, tool: str, sentence: Sentence, slots: Mapping[str, Filled]) -> JsonObject:
+    def _arguments(
+        self, tool: str, sentence: Sentence, slots: Mapping[str, Filled], earlier: JsonObject | None = None
+    ) -> JsonObject:
         properties = cast("dict[str, JsonObject]", self._schemas[tool].get("properties", {}))
         found = {name: one.value for name, one in slots.items() if name in properties}
-        found |= {name: SLOT.sub(lambda slot: slots[slot[1]].value, value) for name, value in sentence.given.items()}
+        for name, value in sentence.given.items():
+            whole = value if earlier is None else EARLIER.sub(lambda piece: str(earlier[piece[1]]), value)
+            found[name] = SLOT.sub(lambda slot: slots[slot[1]].value, whole)
         return {name: typed_value(value, properties.get(name, {})) for name, value in found.items()}
 
 
@@ -240,5 +284,7 @@ def typed_value(text: str, schema: JsonObject) -> object:
         parsed = json.loads(text.replace(",", "") if is_number else text)
     except ValueError:
         return [text] if "array" in kinds and "string" not in kinds else text
+    if kinds == {"array"} and not isinstance(parsed, list):
+        return [parsed]
     is_text = isinstance(parsed, str) or ("string" in kinds and not isinstance(parsed, list | dict))
     return text if is_text else parsed

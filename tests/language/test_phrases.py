@@ -64,6 +64,8 @@ def test_every_slot_has_a_list_and_every_follow_up_a_tool_it_follows(book: Phras
         said = [phrase for told in file.tools.values() for phrase in told.phrases]
         followed = [entry for told in file.tools.values() for entry in told.follow_ups]
         said += [entry.say for entry in (*followed, *file.no_tool)]
+        said += [entry.answer for entry in followed if entry.answer]
+        said += [f"{{x:{entry.items}}}" for entry in followed if entry.items]
         for phrase in said:
             for _, kind in Sentence.parse(phrase).slots():
                 if kind not in (NTH, NAMED) and kind not in file.values and kind not in book.shared:

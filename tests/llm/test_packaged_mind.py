@@ -418,4 +418,4 @@ async def test_the_shipped_adapter_makes_the_right_calls(mind: Backend, built_in
 
 def test_a_signature_names_the_arguments_and_marks_optional_ones() -> None:
     assert format_signature(READ) == "filer_read_file(path, offset?)"
-    assert Exchange.read([]) == Exchange("", None, "", ())
+    assert Exchange.read([]) == Exchange("", None, None, ())

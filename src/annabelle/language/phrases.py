@@ -23,6 +23,8 @@ NTH: Final = "nth"
 NAMED: Final = "named"
 """The lists of slots that pick an item of the earlier answer: "the second one", "the one about the car"."""
 SLOT: Final = re.compile(r"\{(\w+)(?::(\w+))?\}")
+EARLIER: Final = re.compile(r"<(\w+)>")
+"""An argument of the earlier call, in what a follow-up means."""
 MEANS: Final = " => "
 """Between what is said and what is meant, in a phrase and in an entry of a value list."""
 
@@ -36,13 +38,15 @@ class _Strict(BaseModel):
 class FollowUp(_Strict):
     """A second message: `after` names the tool of the first one, `keep` maps arguments of this call to those of that.
 
-    Without `keep`, arguments of the same name are taken over. `items` is the list the earlier answer showed.
+    Without `keep`, arguments of the same name are taken over. `items` is the list the earlier answer showed, `answer`
+    another earlier answer, whose slots the message may mean.
     """
 
     say: Text
     after: str
     keep: dict[str, str] | None = None
     items: str = ""
+    answer: str = ""
 
 
 class ToolPhrases(_Strict):

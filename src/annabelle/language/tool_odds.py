@@ -42,8 +42,8 @@ _FORMS: Final = (
     (re.compile(r"\d"), "0"),
 )
 _CLEAR: Final = 0.95
-_REFERRING: Final = -1.0
-"""Odds of about one in four: to leave out what a message needs is worse than to keep what it does not need."""
+_REFERRING: Final = -2.0
+"""Odds of about one in eight: to leave out what a message needs is worse than to keep what it does not need."""
 _SHORTEST_STEP: Final = 2
 _MOST_JOINTS: Final = 8
 _QUOTED: Final = re.compile(r""" "[^"]*"|'[^']*'(?!\w)|“[^”]*”|‘[^’]*’|«[^»]*» """, re.VERBOSE)

@@ -42,8 +42,10 @@ _TALK: Final = "You are a helpful AI assistant named Annabelle."
 _MOST_TOOLS, _ENOUGH = 9, 0.97
 _CLEAR = 0.95
 """From these odds on one tool is clearly asked for."""
-_LONGEST_MESSAGE, LONGEST_ANSWER = 2_000, 400
+_LONGEST_MESSAGE, _LONGEST_CALL, _LONGEST_ANSWER = 2_000, 300, 400
 _MOST_TOKENS = 200
+_READS_CALLS: Final = False
+"""Whether the adapter was trained with earlier calls in its prompts; on before `training.adapter_data prepare`."""
 _CALL: Final = re.compile(r"^(\w+) (\{.*\})$", re.DOTALL)
 _LIKE_A_CALL: Final = re.compile(r"[{<\[]|\w+_\w+")
 _NUMBER_OR_WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
@@ -78,7 +80,8 @@ class Exchange:
 
     message: str
     before: tuple[str, str] | None
-    previous_tool: str
+    call: ToolCallPart | None
+    """The last one of the exchange before."""
     results: tuple[str, ...]
 
     @classmethod
@@ -93,28 +96,33 @@ class Exchange:
             elif turns:
                 turns[-1].add(cast("ModelResponse", message))
         if not turns:
-            return cls("", None, "", ())
+            return cls("", None, None, ())
         last, earlier = turns[-1], turns[-2] if len(turns) > 1 else None
         before = None if earlier is None else (earlier.user, "\n".join(earlier.texts or earlier.results))
-        previous = "" if earlier is None or not earlier.tools else earlier.tools[-1]
-        return cls(last.user, before, previous, tuple(last.results))
+        call = earlier.calls[-1] if earlier is not None and earlier.calls else None
+        return cls(last.user, before, call, tuple(last.results))
+
+    @property
+    def previous_tool(self) -> str:
+        return "" if self.call is None else self.call.tool_name
 
     @property
     def said(self) -> str:
-        return "\n".join((*(self.before or ()), self.message))
+        called = () if self.call is None else map(str, _arguments_of(self.call).values())
+        return "\n".join((*(self.before or ()), *called, self.message))
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
     user: str
     texts: list[str]
-    tools: list[str]
+    calls: list[ToolCallPart]
     results: list[str]
 
     def add(self, response: ModelResponse) -> None:
         for part in response.parts:
             if isinstance(part, ToolCallPart):
-                self.tools.append(part.tool_name)
+                self.calls.append(part)
             elif isinstance(part, TextPart) and part.content:
                 self.texts.append(part.content)
 
@@ -218,11 +226,29 @@ def _prompt(ask: ModelQuestion, talk: Exchange, system: str, text: str, begun: s
     messages: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(system)])]
     if talk.before is not None:
         user, answer = talk.before
-        messages += [_said(user), ModelResponse(parts=[TextPart(_plain(answer)[:LONGEST_ANSWER])])]
+        call = None if talk.call is None else write_call(talk.call.tool_name, _arguments_of(talk.call))
+        messages += [_said(user), ModelResponse(parts=[TextPart(_plain(write_earlier(call, answer)))])]
     messages.append(_said(text))
     if begun:
         messages.append(ModelResponse(parts=[TextPart(begun)]))
     return replace(ask, messages=messages, tools=[], tool_choice="auto", temperature=0.0, max_tokens=_MOST_TOKENS)
+
+
+def _arguments_of(call: ToolCallPart) -> JsonObject:
+    try:
+        return call.args_as_dict()
+    except ValueError:  # as another model wrote it
+        return {}
+
+
+def write_call(tool: str, arguments: JsonObject) -> str:
+    return f"{tool} {json.dumps(arguments, ensure_ascii=False)}"
+
+
+def write_earlier(call: str | None, answer: str) -> str:
+    """An earlier call and its answer, so that a message can refer to either; a long one is cut."""
+    called = [call[:_LONGEST_CALL]] if call and _READS_CALLS else []
+    return "\n".join([*called, answer[:_LONGEST_ANSWER]])
 
 
 def _said(text: str) -> ModelRequest:

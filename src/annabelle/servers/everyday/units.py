@@ -189,9 +189,9 @@ UnitName = Annotated[str, Field(min_length=1, max_length=60)]
 
 
 def _name_unit(unit: PintUnit) -> str:
-    """`mile`, and `mph` rather than `mile_per_hour`."""
+    """`mile`, and `mph` rather than `mile_per_hour`; `miles per gallon` has no sign."""
     name = str(unit)
-    return name if name.isalpha() else f"{unit:~P}"
+    return name if name.isalpha() else f"{unit:~P}".replace("_", " ")
 
 
 class ConvertedUnits(Result):
