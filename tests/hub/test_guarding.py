@@ -87,6 +87,49 @@ async def test_a_message_with_a_threat_is_refused_and_kept_in_the_audit_without_
     assert [scan["direction"] for scan in house.audit.of("scan")] == ["message"]
 
 
+@pytest.mark.req("GRD-04", "GRD-11")
+async def test_a_person_whose_message_is_blocked_can_send_it_all_the_same(house: House) -> None:
+    with pytest.raises(SecurityBlocked) as blocked:
+        await house.admit(await house.said("EVIL words"))
+    assert "send it again" in (blocked.value.hint or "")
+    again = await house.said("EVIL words")
+    await house.admit(again)
+    await house.admit(again)  # as a turn that begins anew does
+    assert (await house.look(again)).metadata == {"risk": "medium", "labels": ["suspicious"]}
+    assert [noted["verdict"] for noted in house.audit.of("message")] == ["blocked", "overruled", "overruled"]
+    for other in (
+        await house.said("EVIL words, others"),
+        await house.said("EVIL words", sender="another program"),
+        await house.said("EVIL words", channel="chat"),
+        await house.said("EVIL words", channel="chat"),
+    ):
+        with pytest.raises(SecurityBlocked):
+            await house.admit(other)
+
+
+@pytest.mark.req("GRD-11")
+async def test_a_block_of_long_ago_and_an_agent_s_words_have_to_be_said_otherwise(house: House) -> None:
+    old = await house.said("EVIL words")
+    with pytest.raises(SecurityBlocked):
+        await house.admit(old)
+    long_ago = now() - timedelta(minutes=61)
+    await house.database.write(
+        lambda conn: conn.execute(update(table).where(table.c.id == old.id).values(created_at=long_ago))
+    )
+    for _ in range(2):
+        message = await house.said("EVIL words")
+        await house.database.write(
+            lambda conn, id=message.id: conn.execute(
+                update(table).where(table.c.id == id).values(source="outside_agent")
+            )
+        )
+        with pytest.raises(SecurityBlocked) as blocked:
+            await house.admit(await house.look(message))
+        assert "send it again" not in (blocked.value.hint or "")
+    with pytest.raises(SecurityBlocked):
+        await house.admit(await house.said("EVIL words"))
+
+
 @pytest.mark.req("GRD-11")
 async def test_a_blocked_message_is_not_among_the_words_that_back_a_call(house: House) -> None:
     await house.said("good words")

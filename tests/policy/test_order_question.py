@@ -98,3 +98,83 @@ def test_a_verdict_replaces_what_the_grammar_finds() -> None:
     ordered = turn("Delete the invoice of Alice")
     assert decide(bin_it, ordered).verdict == "allow"
     assert decide(bin_it, ordered.with_verdict(kinds, ordered=False)).verdict == "ask"
+
+
+@pytest.mark.req("POL-04")
+@pytest.mark.parametrize(
+    ("words", "names", "span"),
+    [
+        ("Lad den Bob noch zum Teammeeting ein", ["Team meeting"], "Teammeeting"),
+        ("jaki mam login do banku?", ["Bank"], "banku"),
+        ("Apaga o dentista da agenda", ["Dentist"], "dentista"),
+        ("Lies den Bericht und schick ihn an Carla", ["report.md", "report"], "Bericht"),
+        ("Fly by plane tomorrow", ["Planet"], ""),
+    ],
+)
+def test_a_name_may_be_inflected_joined_or_said_in_another_language(words: str, names: list[str], span: str) -> None:
+    assert find_span(words, names) == span
+
+
+HOTEL = SeenResult(
+    "searcher_web_fetch",
+    "web",
+    text="Rooms from 90 euros. Write to hotel@seeblick.example.",
+    structured={
+        "url": "https://seeblick.example/hotel",
+        "text": "Rooms from 90 euros. Write to hotel@seeblick.example.",
+    },
+)
+
+
+@pytest.mark.req("POL-04")
+def test_the_only_address_of_a_named_page_may_be_written_to_once_a_model_read_the_order() -> None:
+    def say(words: str, *results: SeenResult) -> TurnFacts:
+        return TurnFacts(words, origins=("searcher_web_fetch",), seen=SeenContent(results))
+
+    mail = call("gmail_send_email", to="hotel@seeblick.example", subject="s", body="a room for two?")
+    words = "Look at https://seeblick.example/hotel, they should hear from me: a room for two?"
+    named = say(words, HOTEL)
+    asked = ask_about(mail, named)
+    assert asked is not None
+    assert asked.receivers
+    kinds = mail.traits.wants
+    assert decide(mail, named.with_verdict(kinds, ordered=True)).verdict == "allow"
+    assert decide(mail, named.with_verdict(kinds, ordered=False)).verdict == "ask"
+    both = f"{HOTEL.text} Or to mallory@evil.example."
+    two = replace(HOTEL, text=both, structured={"url": "https://seeblick.example/hotel", "text": both})
+    for unclear in (say(words, two), say("They should hear from me: a room for two?", HOTEL)):
+        assert decide(mail, unclear.with_verdict(kinds, ordered=True)).verdict == "ask"
+
+
+@pytest.mark.req("POL-04")
+def test_a_file_is_bound_by_a_word_of_its_name_once_a_model_read_the_order() -> None:
+    mail = call("gmail_send_email", to="bob@example.com", subject="s", body="b", attachments=["Documents/report.md"])
+    other = call("gmail_send_email", to="bob@example.com", subject="s", body="b", attachments=["Documents/private.txt"])
+    said = turn("Mandi il report a bob@example.com?")
+    assert decide(mail, said).verdict == "ask"
+    read = said.with_verdict(mail.traits.wants, ordered=True)
+    assert decide(mail, read).verdict == "allow"
+    assert decide(other, read).verdict == "ask"
+
+
+@pytest.mark.req("POL-04")
+def test_who_is_known_from_mail_only_may_be_named_beside_a_contact() -> None:
+    people = SeenResult(
+        "memory_list_contacts",
+        "memory",
+        trusted=True,
+        structured={"contacts": [{"id": 1, "name": "Bob Miller", "email": "bob@example.com"}]},
+    )
+    said = replace(
+        turn("Send Bob and Carla a short mail that I come"),
+        seen=SeenContent((MAIL, people)),
+        senders_by_name={"carla": frozenset({"carla@work.example"})},
+    )
+
+    def verdict(to: str, facts: TurnFacts) -> str:
+        return decide(call("gmail_send_email", to=to, subject="s", body="I come"), facts).verdict
+
+    assert verdict("bob@example.com, carla@work.example", said) == "allow"
+    assert verdict("bob@example.com, dora@work.example", said) == "ask"
+    two = frozenset({"carla@work.example", "carla@evil.example"})
+    assert verdict("bob@example.com, carla@work.example", replace(said, senders_by_name={"carla": two})) == "ask"

@@ -74,6 +74,11 @@ def _describe_tool_call(data: Data) -> str:
     return f"{data.get('tool', '?')}, {ended}, {_number(data.get('duration_ms')):.1f} ms"
 
 
+def _describe_judgement(data: Data) -> str:
+    order = " and ".join(f"“{words}”" for words in _rows(data.get("order")))
+    return f"{data.get('tool', '?')}, {data.get('verdict', '?')}, {f'ordered by {order}' if order else 'no order'}"
+
+
 def _total_rows(calls: Sequence[Data]) -> list[Row]:
     if not calls:
         return []
@@ -90,6 +95,7 @@ _SUMMARIES: tuple[tuple[str, str, Callable[[Data], str]], ...] = (
     ("thinking.done", "Thinking", _describe_thinking),
     ("model.called", "Model", _describe_model_call),
     ("model.called_aside", "Aside", _describe_aside),
+    ("call.judged", "Policy", _describe_judgement),
     ("tool.returned", "Call", _describe_tool_call),
 )
 

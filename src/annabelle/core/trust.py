@@ -68,6 +68,7 @@ class PolicyDecision(FrozenModel):
 
     verdict: Literal["allow", "ask", "refuse"] = "allow"
     reasons: tuple[str, ...] = ()
+    order: tuple[str, ...] = Field(default=(), description="The person's words that were taken as the order")
     classes: tuple[ToolClass, ...] = ()
     labels: tuple[Label, ...] = ()
 

@@ -170,6 +170,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         own_addresses=make_own_addresses_reader(home),
         address_book=AddressBook(servers.hub_calls.call),
         read_order=OrderQuestions(settings, ThinkerQuestions(agents)) if settings.llm_reader_model else None,
+        traces=storage.traces,
     )
     toolbox = Toolbox(servers, QueuedCallJudge(judge, servers, registry), approvals)
     turns.on_cancel(toolbox.calls.cancel_for_message)

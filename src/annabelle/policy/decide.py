@@ -38,10 +38,18 @@ def decide(call: CallFacts, turn: TurnFacts, rules: Sequence[StandingRule] = ())
             return PolicyDecision(verdict=verdict, reasons=tuple(said[:_SHOWN]), classes=call.classes, labels=labels)
     doubts = list(dict.fromkeys(_reasons_to_ask(call, turn)))
     allowed = not turn.suspicious and any(rule.kind == "allow" and _covers(rule, call) for rule in fitting)
+    order = _order_of(call, turn)
     if not doubts or allowed:
-        return PolicyDecision(classes=call.classes, labels=labels)
+        return PolicyDecision(classes=call.classes, labels=labels, order=order)
     reasons = [format_reason(turn, " and ".join(doubts[:_SHOWN]))]
-    return PolicyDecision(verdict="ask", reasons=tuple(reasons), classes=call.classes, labels=labels)
+    if order:
+        reasons.append(f"As your order I took: {' and '.join(f'“{words}”' for words in order)}.")
+    return PolicyDecision(verdict="ask", reasons=tuple(reasons), classes=call.classes, labels=labels, order=order)
+
+
+def _order_of(call: CallFacts, turn: TurnFacts) -> tuple[str, ...]:
+    orders = turn.orders_of(call.traits.wants) if call.classes else ()
+    return tuple(dict.fromkeys(shorten(order.words) for order in orders[:_SHOWN]))
 
 
 def derive_labels(call: CallFacts, turn: TurnFacts) -> tuple[Label, ...]:

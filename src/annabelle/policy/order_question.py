@@ -12,9 +12,11 @@ from itertools import groupby
 from posixpath import basename
 from typing import Final
 
-from annabelle.policy.person_words import content_words, find_addresses
+from annabelle.policy.person_words import PersonWords, compound, content_words, find_addresses
+from annabelle.policy.recipients import pages_of
 from annabelle.policy.turn_facts import CallFacts, TurnFacts
 from annabelle.policy.unsolicited_read import item_title, opens_items
+from annabelle.policy.vocabulary import map_meanings
 
 _OPENING: Final = "look up in the vault"
 _MOST_CHARS: Final = 4_000
@@ -55,12 +57,19 @@ def find_span(message: str, names: Iterable[str]) -> str:
     return max((_span_of(message, name.strip()) for name in names if name.strip()), key=len, default="")
 
 
+def find_file(message: str, path: str) -> str:
+    """The part of the message that stands for a file, by its name or the words of its name."""
+    name = basename(path.rstrip("/"))
+    return find_span(message, [path, name, name.rpartition(".")[0]])
+
+
 def _span_of(message: str, name: str) -> str:
     whole = re.search(rf"(?<![\w@.]){re.escape(name)}(?![\w@]|\.\w)", message, re.IGNORECASE)
     if whole is not None:
         return whole.group()
-    wanted = frozenset[str]() if find_addresses(name) or "://" in name else content_words(name)
-    runs = groupby(_WORD.finditer(message), key=lambda word: bool(content_words(word.group()) & wanted))
+    said = frozenset[str]() if find_addresses(name) or "://" in name else content_words(name)
+    wanted = map_meanings(said | {compound(name)}) if said else said
+    runs = groupby(_WORD.finditer(message), key=lambda word: bool(map_meanings(PersonWords([word[0]]).words) & wanted))
     spans = [[*words] for fits, words in runs if fits]
     return max((message[words[0].start() : words[-1].end()] for words in spans), key=len, default="")
 
@@ -74,4 +83,6 @@ def _names_of(value: str, turn: TurnFacts) -> list[str]:
     receivers = {one for thing in things for one in thing.addresses("to", "attendees")} - {value}
     known = [title for one in receivers for thing in turn.seen.find_by_id(one) for title in thing.titles]
     titles = [title for thing in things for title in thing.titles]
-    return [value, name, name.rpartition(".")[0], *titles, *senders, *receivers, *known]
+    # Whether somebody of that name is meant at all is checked elsewhere.
+    called = [value.partition("@")[0], *pages_of(value.casefold(), turn)] if "@" in value else []
+    return [value, name, name.rpartition(".")[0], *titles, *senders, *receivers, *known, *called]

@@ -24,7 +24,7 @@ _WORD: Final = re.compile(r"[^\W_]+")
 _FILE: Final = re.compile(
     r"(?<![@\w./\\-])[\w~./\\-]{1,400}\.(?:md|txt|pdf|docx?|xlsx?|csv|tsv|json|png|jpe?g|gif|webp|svg|html?|py|js|sh|zip|tar|gz|odt|ods|pptx?|ya?ml|log|xml|eml|ics|rtf|mp3|mp4|mov|toml|ini|tex|epub)\b"
 )
-_INFLECTED: Final = re.compile(r"(.{3,}?)(?:owi|iem|em|ą|ę)")
+_INFLECTED: Final = re.compile(r"(.{3,}?)(?:owi|iem|em|ą|ę)|(.{4,})[aeiou]")
 _SHORTEST_WORD: Final = 2
 _MINE: Final = (
     "my|our|the|his|her|their|that|this|mein|meine|meinen|unser|unsere|der|die|das|den|mon|ma|mes|le|la|les|mi|mis|el|los|"
@@ -101,6 +101,11 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(_stem(word) for word in words if word not in _COMMON)
 
 
+def compound(text: str) -> str:
+    """All its words as one."""
+    return "".join(_WORD.findall(normalize_text(text)))
+
+
 def _stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
@@ -116,7 +121,7 @@ class PersonWords:
     def words(self) -> frozenset[str]:
         """The words that can name something, also without inflected endings."""
         words = content_words(self.text)
-        return words | {found.group(1) for word in words if (found := _INFLECTED.fullmatch(word))}
+        return words | {found[1] or found[2] for word in words if (found := _INFLECTED.fullmatch(word))}
 
     @cached_property
     def pages(self) -> frozenset[str]:

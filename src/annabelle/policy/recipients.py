@@ -58,7 +58,7 @@ def is_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> boo
         return True
     others = turn.said.addresses - {address}
     if order.addresses or _names_contact(turn, direct.words):
-        return False  # the order says who gets it
+        return _is_the_only_writer(address, turn, direct)  # the order says who gets it
     if _attends_named_event(address, turn, order):
         return True
     if _only_wrote(address, turn) and not all(_only_wrote(other, turn) for other in others):
@@ -99,19 +99,19 @@ def _only_writer(address: str, names: frozenset[str], turn: TurnFacts) -> bool:
 
 def _is_on_named_page(address: str, turn: TurnFacts, order: PersonWords) -> bool:
     """Whether the order is to write to the owner of a named page, and this is the only address on it."""
-    if not is_for_whose_page_it_is(order.text):
-        return False
-    results = (result for result in turn.seen.results if result.this_turn and result.source == "web")
-    named = [
-        result
+    # A model that read the order was asked about this receiver.
+    return (bool(turn.read_orders) or is_for_whose_page_it_is(order.text)) and bool(pages_of(address, turn))
+
+
+def pages_of(address: str, turn: TurnFacts) -> list[str]:
+    """The pages the person named and that were read since, if this is the only address on them."""
+    results = [result for result in turn.seen.results if result.this_turn and result.source == "web"]
+    urls = [
+        {url for thing in result.things for url in thing.texts("url") if turn.said.names_page(url)}
         for result in results
-        if any(turn.said.names_page(url) for thing in result.things for url in thing.texts("url"))
     ]
-    return (
-        bool(named)
-        and all(set(find_addresses(result.whole)) <= {address} for result in named)
-        and any(address in find_addresses(result.whole) for result in named)
-    )
+    found = [set(find_addresses(result.whole)) for result, named in zip(results, urls, strict=True) if named]
+    return [url for named in urls for url in named] if set().union(*found) == {address} else []
 
 
 def _only_wrote(address: str, turn: TurnFacts) -> bool:

@@ -10,7 +10,7 @@ from typing import Final, cast
 
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Label, Source
-from annabelle.policy.person_words import content_words, mailboxes_in, normalize_text
+from annabelle.policy.person_words import compound, content_words, mailboxes_in, normalize_text
 from annabelle.policy.vocabulary import map_meanings
 
 _ID: Final = ("id", "draft_id", "message_id", "event_id", "chat_id", "telegram_chat_id", "path", "series_id", "note",
@@ -61,7 +61,8 @@ class SeenThing:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        return content_words(self.label)
+        """Also a title in one word: German writes the Team meeting as Teammeeting."""
+        return content_words(self.label) | {compound(title) for title in self.titles}
 
     @cached_property
     def word_meanings(self) -> frozenset[str]:

@@ -106,8 +106,11 @@ class TurnFacts:
 
     @cached_property
     def all_orders(self) -> tuple[Order, ...]:
-        if self.read_orders is not None:
-            return self.read_orders
+        return self.clauses if self.read_orders is None else self.read_orders
+
+    @cached_property
+    def clauses(self) -> tuple[Order, ...]:
+        """The clauses that the grammar takes for orders."""
         return orders_in(self.earlier[0] if self._agreed else self.words)
 
     @cached_property
@@ -176,7 +179,8 @@ def describe_origins(turn: TurnFacts) -> str:
     if not turn.origins:
         return ""
     shown = ", ".join(turn.origins[:2]) + (" and others" if len(turn.origins) > 2 else "")
-    return f"This conversation has seen content from outside ({name_in_words(shown)}), and "
+    odd = ", and something in it looks like an attempt to give orders" if turn.suspicious else ""
+    return f"This conversation has seen content from outside ({name_in_words(shown)}){odd}, and "
 
 
 def shorten(value: str) -> str:

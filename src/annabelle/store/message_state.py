@@ -64,6 +64,19 @@ def store_risk(connection: Connection, message_id: str, facts: JsonObject) -> No
     connection.execute(update(table).where(table.c.id == message_id).values(metadata=kept | facts))
 
 
+def was_blocked_since(connection: Connection, message: StoredMessage, since: datetime) -> bool:
+    """Whether this sender said just the same in this chat since then, and it was blocked."""
+    query = select(table.c.metadata).where(
+        table.c.thread_id == message.thread_id,
+        table.c.sender_id == message.sender_id,
+        table.c.source == message.source,
+        table.c.content == message.content,
+        table.c.created_at >= since,
+        table.c.id != message.id,
+    )
+    return any(facts.get("risk") == "high" for facts in connection.execute(query).scalars())
+
+
 def was_told_since(connection: Connection, message: StoredMessage, since: datetime) -> bool:
     """Whether this sender was told in this chat since then that a message was blocked."""
     asked = table.alias("asked")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import pytest
 from sqlalchemy import Connection
 
 from annabelle.core.contract import ParkedCall, ParkedTurn, TurnResult
+from annabelle.core.home import Home
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolSpec
+from annabelle.core.trace import TraceFile, read_trace, use_trace
 from annabelle.hub.conversations.message_workflow import deliver
 from annabelle.hub.security.identities import SubagentScope
 from annabelle.hub.trust.judge import TrustJudge
@@ -45,6 +48,28 @@ async def test_a_question_says_what_and_why(house: House) -> None:
     await house.call("gmail_get_email", message, {"message_id": "m1"})
     asked = await house.call(SEND, message, TO_MALLORY)
     assert "mallory@evil.example" in str(asked["text"])
+
+
+@pytest.mark.req("POL-08", "TRC-04")
+async def test_question_and_trace_say_which_words_were_taken_as_the_order(house: House, home: Home) -> None:
+    file = TraceFile(home.traces_file, "hub", Redactor())
+    judge = TrustJudge(database=house.hub.storage.database, rules=NoRules(), reviewed=_reviewed, traces=file)
+    message = await house.says("What does my newest mail say? Then send bob@example.com a mail that I come")
+    await house.call("gmail_get_email", message, {"message_id": "m1"})
+    with use_trace(None) as trace_id:
+        allowed = await judge.judge(spec(SEND), TO_BOB, context(message))
+        asked = await judge.judge(spec(SEND), TO_MALLORY, context(message))
+        unordered = await judge.judge(spec("filer_delete_file"), {"path": "a.txt"}, context(message))
+    assert (allowed.verdict, asked.verdict, unordered.verdict) == ("allow", "ask", "ask")
+    assert "send bob@example.com a mail" in allowed.order[0]
+    assert f"As your order I took: “{asked.order[0]}”." in asked.reasons
+    assert unordered.order == ()
+    told = [cast("JsonObject", one["data"]) for one in read_trace(home.traces_file, trace_id)]
+    assert [(one["verdict"], one["order"]) for one in told] == [
+        ("allow", list(allowed.order)),
+        ("ask", list(asked.order)),
+        ("ask", []),
+    ]
 
 
 @pytest.mark.req("POL-04")
@@ -176,11 +201,12 @@ async def test_a_turn_that_goes_on_after_an_answer_has_the_words_it_began_with(h
 
 
 @pytest.mark.req("GRD-02", "POL-04")
-async def test_a_message_that_looks_odd_makes_policy_ask_sooner(house: House) -> None:
+async def test_a_message_that_looks_odd_still_orders_what_it_names(house: House) -> None:
     message = await house.says("Send bob@example.com a mail that I come")
     facts: JsonObject = {"risk": "medium", "labels": ["suspicious"]}
     await house.hub.storage.database.write(lambda conn: message_state.store_risk(conn, message, facts))
-    assert (await house.call(SEND, message, TO_BOB))["approval_id"]
+    assert (await house.call(SEND, message, TO_BOB))["approval_id"] is None
+    assert (await house.call(SEND, message, TO_MALLORY))["approval_id"]
 
 
 @pytest.mark.req("POL-04")

@@ -25,6 +25,11 @@ from annabelle.toolbox.manifest import is_enabled, variable_name
 
 GUARDIAN: Final = "guardian"
 TOLD_AGAIN_AFTER: Final = timedelta(hours=1)
+INSISTED_WITHIN: Final = timedelta(hours=1)
+_SAY_OTHERWISE: Final = (
+    "Say it in other words. If a text that you quote is the reason, put it into a file and name that."
+)
+_INSIST: Final = f"To have it answered all the same, send it again. {_SAY_OTHERWISE}"
 _ASKED_AND_ANSWERED: Final = frozenset({"api", TERMINAL})
 """Channels where the sender waits for the response. In others the answer is sent into a chat."""
 
@@ -65,7 +70,10 @@ def _switched_off_by(settings: Settings, environment: Mapping[str, str]) -> str 
 
 
 class MessageGuard:
-    """Scans people's messages before a turn starts. Only the outcome is stored."""
+    """Scans people's messages before a turn starts. Only the outcome is stored.
+
+    Whoever sends the same words again where their own token speaks for them means them, and is answered.
+    """
 
     def __init__(self, guard: ContentGuard, database: Database) -> None:
         self._guard, self._database = guard, database
@@ -84,28 +92,37 @@ class MessageGuard:
                 f"The message could not be scanned, so it was not answered. {down.message}",
                 hint="Send it again in a moment. annabelle status says what the guardian is doing.",
             ) from down
+        may_insist = message.source == "user" and message.channel in _ASKED_AND_ANSWERED
+        insists = found.risk == "high" and may_insist and await self._was_blocked(message)
+        if insists:
+            found = found.model_copy(update={"risk": "medium"})
         if found.risk in ("medium", "high") or found.unscanned:
             await self._store_risk(message.id, found)
+        if insists or found.risk == "high":
+            self._note_finding(message, found, "overruled" if insists else "blocked")
         if found.risk == "high":
-            self._note_blocked(message, found)
             raise SecurityBlocked(
                 "The guardian blocked this message, and nothing was done about it: it found "
                 f"{_describe_threats(found)}.",
-                hint="Say it in other words. If a text that you quote is the reason, put it into a file and name that.",
+                hint=_INSIST if may_insist else _SAY_OTHERWISE,
             )
+
+    async def _was_blocked(self, message: StoredMessage) -> bool:
+        since = now() - INSISTED_WITHIN
+        return await self._database.read(lambda conn: message_state.was_blocked_since(conn, message, since))
 
     async def _store_risk(self, message_id: str, found: ScanOutcome) -> None:
         labels = [*(["suspicious"] if found.risk == "medium" else []), *(["unscanned"] if found.unscanned else [])]
         facts: JsonObject = {"risk": found.risk, "labels": labels}
         await self._database.write(lambda conn: message_state.store_risk(conn, message_id, facts))
 
-    def _note_blocked(self, message: StoredMessage, found: ScanOutcome) -> None:
+    def _note_finding(self, message: StoredMessage, found: ScanOutcome, verdict: str) -> None:
         audit = self._guard.audit
         if audit is not None:
             facts: JsonObject = {
                 "message_id": message.id,
                 "channel": message.channel,
-                "verdict": "blocked",
+                "verdict": verdict,
                 "score": found.score,
                 "threats": threat_kinds(found),
                 "scan_id": found.scan_id,

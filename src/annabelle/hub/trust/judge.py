@@ -15,6 +15,7 @@ from annabelle.core.connections import connection_file
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.home import Home
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
+from annabelle.core.trace import TraceFile
 from annabelle.core.trust import OUTSIDE, Label, PolicyDecision, Source
 from annabelle.policy.decide import decide, needs_facts
 from annabelle.policy.order_question import OrderQuestion, ask_about
@@ -134,8 +135,16 @@ class TrustJudge:
     address_book: AddressBook | None = None
     read_order: ReadOrder | None = None
     """Set where a model for it is configured."""
+    traces: TraceFile | None = None
 
     async def judge(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> PolicyDecision:
+        decision = await self._decide(tool, arguments, context)
+        if self.traces is not None and (decision.order or decision.verdict != "allow"):
+            told: JsonObject = {"tool": tool.name, "call_id": context.call_id, "verdict": decision.verdict}
+            self.traces.write("call.judged", {**told, "order": list(decision.order)})
+        return decision
+
+    async def _decide(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> PolicyDecision:
         own = _own_chat(context)
         call = self._call(tool, arguments, own)
         if not needs_facts(call):

@@ -52,8 +52,6 @@ def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         elif not (_KEYS.fullmatch(text) or is_trivial_value(text) or is_backed([text], turn.given)):
             yield f"“{shorten(text)}” is not what you said"
     yield from reasons_about_files(call, turn)
-    if turn.suspicious:
-        yield "something in it looks like an attempt to give orders"
     if turn.unsolicited_read:
         yield "private data was read that you did not speak of"
 

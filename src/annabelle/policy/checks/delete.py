@@ -44,8 +44,6 @@ def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
                 yield f"you did not name {shorten(value)}"
     if not any(call.values((*traits.paths, *traits.of, *traits.files, *traits.to))):
         yield "it is not known what it would change"
-    if turn.suspicious:
-        yield "something in it looks like an attempt to give orders"
 
 
 def _means_another_kind(call: CallFacts, orders: Sequence[Order]) -> bool:

@@ -17,6 +17,7 @@ from annabelle.policy.checks.targets import (
     was_pictured_here,
 )
 from annabelle.policy.intent.action_kinds import ActionKind
+from annabelle.policy.order_question import find_file
 from annabelle.policy.person_words import content_words, has_hidden_characters, normalize_text
 from annabelle.policy.private_values import leaks_private_text
 from annabelle.policy.provenance import is_backed
@@ -87,8 +88,6 @@ def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 
 
 def reasons_about_payload(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
-    if turn.suspicious:
-        yield "something in it looks like an attempt to give orders"
     if not turn.tainted:
         return
     if turn.unsolicited_read:
@@ -126,7 +125,8 @@ def _tells_where_to_pay(payload: Sequence[str], turn: TurnFacts) -> bool:
 def reasons_about_files(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     for path in call.values(call.traits.files):
         # Someone who writes file names in full does not mean private.txt by "a private mail".
-        meant = turn.said.names_path(path) and not (turn.said.files and not _is_named_in_full(path, turn))
+        named = turn.said.names_path(path) or (bool(turn.read_orders) and bool(find_file(turn.ordering_words, path)))
+        meant = named and not (turn.said.files and not _is_named_in_full(path, turn))
         meant = meant and not (_is_left_out(path, turn) or _is_only_a_source(path, turn, call))
         if not (meant or was_pictured_here(path, turn)):
             yield f"you did not name the file {shorten(path)}"

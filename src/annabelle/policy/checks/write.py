@@ -9,7 +9,7 @@ from posixpath import basename
 from typing import Final
 
 from annabelle.policy.checks import exfiltration
-from annabelle.policy.checks.send import reasons_about_files, reasons_about_payload
+from annabelle.policy.checks.send import is_trivial_value, reasons_about_files, reasons_about_payload
 from annabelle.policy.checks.targets import (
     display_name,
     is_excluded,
@@ -171,7 +171,8 @@ def _is_meant(value: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
 
 def _drops_the_rest(call: CallFacts, turn: TurnFacts) -> bool:
     """Whether the person only wants something added, but the new text lacks existing lines."""
-    traits, asked = call.traits, turn.orders_of(call.traits.wants)
+    traits, wants = call.traits, frozenset(call.traits.wants)
+    asked = [clause for clause in (*turn.all_orders, *turn.clauses) if clause.kinds & wants]
     added = any(_argument_or(call, name, values[0]) in values for name, values in traits.adds.items())
     if added or any(_REWRITES.match(order.words) for order in asked):
         return False
@@ -186,8 +187,10 @@ def _drops_the_rest(call: CallFacts, turn: TurnFacts) -> bool:
 
 def _is_not_what_was_dictated(call: CallFacts, turn: TurnFacts) -> bool:
     """Whether the only order quotes a text that the call lacks: `put 'bridge walk' into my calendar`."""
-    orders = turn.orders_of(call.traits.wants)
-    if call.traits.existing or len(orders) != 1 or not _quotes(orders[0].words):
+    traits, orders = call.traits, turn.orders_of(call.traits.wants)
+    paths = {*call.values((*traits.paths, *traits.files))}
+    says_something = any(not (text in paths or is_trivial_value(text)) for text in collect_texts(call.arguments))
+    if traits.existing or not says_something or len(orders) != 1 or not _quotes(orders[0].words):
         return False
     text = normalize_text("\n".join(collect_texts(call.arguments)))
     return not any(quote in text for quote in _quotes(turn.own_words))
@@ -221,6 +224,8 @@ def _tells_people(call: CallFacts, turn: TurnFacts) -> bool:
 
 def _is_ordered(call: CallFacts, turn: TurnFacts) -> bool:
     traits = call.traits
+    if turn.read_orders:
+        return True  # a model was asked about just this act and its object
     if not set(traits.wants) & turn.order_kinds:
         return any(_is_written_into(path, turn) for path in call.values(traits.paths)) and not traits.existing
     named = any(turn.said.names_path(value) for value in call.values(traits.paths)) or any(
