@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import codecs
+import json
 import re
 from dataclasses import dataclass
 from typing import Literal
@@ -12,6 +13,8 @@ from guardian_carriers import Carriers
 from guardian_draw import Draw
 
 Channel = Literal["output", "message"]
+MISSPELT, SPLIT = 0.2, 0.05
+"""Shares of attacks and of their harmless counterparts that have slips, and that are cut up over fields."""
 
 _POLITE = re.compile(
     r"bitte|merci|veuillez|por favor|per favore|proszę|alsjeblieft|пожалуйста|请|ください|من فضلك|lütfen|prosím|कृपया|"
@@ -56,7 +59,8 @@ class Attacks:
             (self._persona, 2),
             (self._payload, 2),
             (self._coded, 2),
-            (self._foreign, 4),
+            (self._foreign, 6),
+            (self._passage, 8),
         ]
         drawn = self._chance.choices([maker for maker, _ in makers], [weight for _, weight in makers], k=count)
         return [maker() for maker in drawn]
@@ -72,7 +76,8 @@ class Attacks:
             )
             if self._chance.random() < 0.2:
                 words = self._encoded(self._draw.fill(self._draw.pick(self._phrases.letters["sentences"])))[1]
-            samples.append(Sample(self._carriers.placed(words), 0, "made-harmless", "output"))
+            text = _split(words) if self._chance.random() < SPLIT else self._carriers.placed(self._typed(words))
+            samples.append(Sample(text, 0, "made-harmless", "output"))
         return samples
 
     def rightful(self, count: int) -> list[Sample]:
@@ -92,7 +97,7 @@ class Attacks:
         for _ in range(count):
             sentences = self._chance.choices(parts["sentences"], k=self._chance.randrange(1, 9))
             lines = [self._draw.pick(parts["greetings"]), " ".join(sentences), self._draw.pick(parts["closings"])]
-            text = self._draw.fill("\n\n".join(line for line in lines if line))
+            text = self._typed(self._draw.fill("\n\n".join(line for line in lines if line)))
             if self._chance.random() < 0.4:
                 head = self._draw.fill(f"From: {{PERSON}} <{{MAIL}}>\nSubject: {self._carriers.sentence()[:40]}")
                 text = f"{head}\n\n{text}"
@@ -151,6 +156,13 @@ class Attacks:
             text = f"{text} {self._draw.fill(self._draw.pick(self._phrases.languages[language]))}"
         return self._placed_sample(text, "made-foreign", said=not _POLITE.search(text))
 
+    def _passage(self) -> Sample:
+        """In content only: much of it a user may ask for."""
+        languages = self._draw.texts["attacks"]
+        named = self._chance.choices(sorted(languages), [len(languages[one]["sentences"]) for one in sorted(languages)])
+        text = self._draw.fill_values(self._draw.pick(languages[named[0]]["sentences"]))
+        return self._placed_sample(text, "made-passage", said=False)
+
     def _coded(self) -> Sample:
         how, code = self._encoded(self._in_frame(self._goal(), self._phrases.frames))
         text = self._draw.pick(self._phrases.ask_decode).replace("{code}", code).replace("{how}", how)
@@ -173,6 +185,10 @@ class Attacks:
         }
         return self._chance.choice(sorted(ways.items()))
 
+    def _typed(self, text: str) -> str:
+        """Sometimes with slips, in attacks and in ordinary text alike: they say nothing by themselves."""
+        return self._draw.misspell(text) if self._chance.random() < MISSPELT else text
+
     def _goal(self) -> str:
         return self._draw.fill(self._draw.pick(self._phrases.goals))
 
@@ -183,9 +199,18 @@ class Attacks:
 
     def _placed_sample(self, attack: str, family: str, said: bool = True) -> Sample:
         """In content, or said by a user where that is an attack as well."""
+        if family != "made-coded":
+            attack = self._typed(attack)
         if said and self._chance.random() < 0.25:
             return Sample(attack, 1, family, "message")
+        if self._chance.random() < SPLIT:
+            return Sample(_split(attack), 1, family, "output")
         return Sample(self._carriers.placed(attack), 1, family, "output", attack)
+
+
+def _split(text: str) -> str:
+    words = text.split()
+    return json.dumps({f"part{at}": " ".join(words[at : at + 3]) for at in range(0, len(words), 3)}, ensure_ascii=False)
 
 
 def _lowered(text: str) -> str:

@@ -13,10 +13,12 @@ import sysconfig
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from guardian_attacks import Sample
+from guardian_attacks import MISSPELT, Sample
+from guardian_draw import Draw
 
 LONGEST = 8_000
 _PER_KIND = 260
+_PER_TEXT = 4
 _LIBRARY = Path(sysconfig.get_paths()["purelib"])
 _STANDARD = Path(sysconfig.get_paths()["stdlib"])
 
@@ -88,6 +90,17 @@ def from_data(folder: Path) -> list[Sample]:
             assert isinstance(tools, list)
             samples += [Sample(json.dumps(tool), 0, "tool-descriptions", "output") for tool in tools]
     samples += [Sample(text, 0, "user-requests", "message") for text in user_requests(folder)]
+    return samples
+
+
+def from_ordinary(seed: int) -> list[Sample]:
+    """Mail, bills, pages and chats in which people ask each other for things; each with several names and sums."""
+    draw, samples = Draw(seed), list[Sample]()
+    for kind, table in draw.texts["ordinary"].items():
+        for text in table["texts"] * _PER_TEXT:
+            filled = draw.fill_values(text)
+            typed = draw.misspell(filled) if draw.chance.random() < MISSPELT else filled
+            samples.append(Sample(typed, 0, f"ordinary-{kind}", "output"))
     return samples
 
 

@@ -1,10 +1,11 @@
-"""The phrases that made-up attacks are put together from; they stand in guardian_phrases.toml."""
+"""Phrases that made-up attacks are put together from (guardian_phrases.toml), and whole texts (guardian_texts.toml)."""
 
 from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -30,3 +31,8 @@ class Phrases:
 
 def read_phrases() -> Phrases:
     return Phrases(**tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")))
+
+
+def read_texts() -> dict[str, dict[str, Any]]:
+    """`ordinary` texts and `attacks` by kind and language, and `values` for their slots."""
+    return tomllib.loads(Path(__file__).with_name("guardian_texts.toml").read_text(encoding="utf-8"))

@@ -1,6 +1,6 @@
 """Trains the guardian's classifier and writes its weights into the package.
 
-    .venv/bin/python scripts/train_guardian.py [--data ../shared/data] [--out FILE] [--made 9000] [--only message]
+    .venv/bin/python scripts/train_guardian.py [--data ../shared/data] [--out FILE] [--made 11500] [--only message]
 
 The data folder holds injection-dev.jsonl.gz and, if they are there, other sets of ordinary text. Further ordinary text
 is read from this machine and made from the phrases of the tools, further attacks are made up here; none of it is kept.
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from guardian_attacks import Attacks, Channel, Sample
-from guardian_benign import from_data, from_machine, from_phrases, injection_rows, user_requests
+from guardian_benign import from_data, from_machine, from_ordinary, from_phrases, injection_rows, user_requests
 from guardian_fit import CUE, Example, Fit, Rules, Table, learn, read_example, text_score
 from guardian_kinds import make_kinds
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from annabelle.servers.guardian.classifier import (
 )
 
 SEED = 7
-MADE = 9_000
+MADE = 11_500
 MOST_OF_A_KIND = 600
 _FOLDS = 3
 _NOT_CARRIERS = ("javascript", "settings-files", "json")
@@ -55,7 +55,7 @@ class Sources:
 def samples(sources: Sources) -> list[Sample]:
     """Everything to learn from: given rows, ordinary text, made-up attacks and their harmless counterparts."""
     given, other = injection_rows(sources.data), from_data(sources.data)
-    machine = from_machine(SEED) if sources.machine else []
+    machine = [*from_ordinary(SEED), *(from_machine(SEED) if sources.machine else [])]
     ordinary = [one for one in given + other + machine if not one.label and one.channel == "output"]
     carriers = [one.text for one in ordinary if one.family not in _NOT_CARRIERS]
     attacks = Attacks(SEED, carriers, user_requests(sources.data))
