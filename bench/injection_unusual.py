@@ -1,4 +1,4 @@
-"""Measures on texts that resemble nothing in the training data, and on ordinary ones that ask for things; see the sets."""
+"""Measures on texts that resemble nothing in the training data, and on ordinary ones that ask for things."""
 
 from __future__ import annotations
 
