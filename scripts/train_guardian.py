@@ -49,19 +49,21 @@ class Sources:
 
     data: Path
     made: int
-    machine: bool = True
+    more: bool = True
+    """Whether ordinary text is taken from the machine, the texts and the phrases, too."""
 
 
 def samples(sources: Sources) -> list[Sample]:
     """Everything to learn from: given rows, ordinary text, made-up attacks and their harmless counterparts."""
     given, other = injection_rows(sources.data), from_data(sources.data)
-    machine = [*from_ordinary(SEED), *(from_machine(SEED) if sources.machine else [])]
+    machine = [*from_ordinary(SEED), *from_machine(SEED)] if sources.more else []
     ordinary = [one for one in given + other + machine if not one.label and one.channel == "output"]
     carriers = [one.text for one in ordinary if one.family not in _NOT_CARRIERS]
     attacks = Attacks(SEED, carriers, user_requests(sources.data))
     harmless = attacks.harmless(sources.made // 5) + attacks.letters(sources.made // 25)
     harmless += attacks.rightful(sources.made // 10)
-    return given + _some(other) + machine + attacks.made(sources.made) + harmless + _some(from_phrases(SEED))
+    asked = _some(from_phrases(SEED)) if sources.more else []
+    return given + _some(other) + machine + attacks.made(sources.made) + harmless + asked
 
 
 def for_channel(examples: list[Example], channel: Channel) -> list[Example]:

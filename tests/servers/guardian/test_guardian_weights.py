@@ -85,7 +85,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_the_same_data_gives_the_same_weights(training: ModuleType, data: Path, tmp_path: Path):
-    sources = training.Sources(data, made=24, machine=False)
+    sources = training.Sources(data, made=24, more=False)
     kinds = load_model().kinds
     files = [tmp_path / "one.npz", tmp_path / "two.npz"]
     for file in files:
