@@ -26,10 +26,9 @@ from annabelle.toolbox.manifest import is_enabled, variable_name
 GUARDIAN: Final = "guardian"
 TOLD_AGAIN_AFTER: Final = timedelta(hours=1)
 INSISTED_WITHIN: Final = timedelta(hours=1)
-_SAY_OTHERWISE: Final = (
-    "Say it in other words. If a text that you quote is the reason, put it into a file and name that."
-)
-_INSIST: Final = f"To have it answered all the same, send it again. {_SAY_OTHERWISE}"
+_QUOTED: Final = "If a text that you quote is the reason, put it into a file and name that."
+_SAY_OTHERWISE: Final = f"Say it in other words. {_QUOTED}"
+_INSIST: Final = f"Say it in other words, or send it again to have it answered all the same. {_QUOTED}"
 _ASKED_AND_ANSWERED: Final = frozenset({"api", TERMINAL})
 """Channels where the sender waits for the response. In others the answer is sent into a chat."""
 
