@@ -13,8 +13,8 @@ from guardian_carriers import Carriers
 from guardian_draw import Draw
 
 Channel = Literal["output", "message"]
-MISSPELT, SPLIT = 0.2, 0.05
-"""Shares of attacks and of their harmless counterparts that have slips, and that are cut up over fields."""
+SPLIT = 0.05
+"""Share of attacks and of their harmless counterparts that are cut up over fields."""
 
 _POLITE = re.compile(
     r"bitte|merci|veuillez|por favor|per favore|proszę|alsjeblieft|пожалуйста|请|ください|من فضلك|lütfen|prosím|कृपया|"
@@ -76,7 +76,7 @@ class Attacks:
             )
             if self._chance.random() < 0.2:
                 words = self._encoded(self._draw.fill(self._draw.pick(self._phrases.letters["sentences"])))[1]
-            text = _split(words) if self._chance.random() < SPLIT else self._carriers.placed(self._typed(words))
+            text = _split(words) if self._chance.random() < SPLIT else self._carriers.placed(self._draw.typed(words))
             samples.append(Sample(text, 0, "made-harmless", "output"))
         return samples
 
@@ -97,7 +97,7 @@ class Attacks:
         for _ in range(count):
             sentences = self._chance.choices(parts["sentences"], k=self._chance.randrange(1, 9))
             lines = [self._draw.pick(parts["greetings"]), " ".join(sentences), self._draw.pick(parts["closings"])]
-            text = self._typed(self._draw.fill("\n\n".join(line for line in lines if line)))
+            text = self._draw.typed(self._draw.fill("\n\n".join(line for line in lines if line)))
             if self._chance.random() < 0.4:
                 head = self._draw.fill(f"From: {{PERSON}} <{{MAIL}}>\nSubject: {self._carriers.sentence()[:40]}")
                 text = f"{head}\n\n{text}"
@@ -160,7 +160,7 @@ class Attacks:
         """In content only: much of it a user may ask for."""
         languages = self._draw.texts["attacks"]
         named = self._chance.choices(sorted(languages), [len(languages[one]["sentences"]) for one in sorted(languages)])
-        text = self._draw.fill_values(self._draw.pick(languages[named[0]]["sentences"]))
+        text = self._draw.fill(self._draw.pick(languages[named[0]]["sentences"]))
         return self._placed_sample(text, "made-passage", said=False)
 
     def _coded(self) -> Sample:
@@ -185,10 +185,6 @@ class Attacks:
         }
         return self._chance.choice(sorted(ways.items()))
 
-    def _typed(self, text: str) -> str:
-        """Sometimes with slips, in attacks and in ordinary text alike: they say nothing by themselves."""
-        return self._draw.misspell(text) if self._chance.random() < MISSPELT else text
-
     def _goal(self) -> str:
         return self._draw.fill(self._draw.pick(self._phrases.goals))
 
@@ -200,7 +196,7 @@ class Attacks:
     def _placed_sample(self, attack: str, family: str, said: bool = True) -> Sample:
         """In content, or said by a user where that is an attack as well."""
         if family != "made-coded":
-            attack = self._typed(attack)
+            attack = self._draw.typed(attack)
         if said and self._chance.random() < 0.25:
             return Sample(attack, 1, family, "message")
         if self._chance.random() < SPLIT:

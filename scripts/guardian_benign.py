@@ -13,7 +13,7 @@ import sysconfig
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from guardian_attacks import MISSPELT, Sample
+from guardian_attacks import Sample
 from guardian_draw import Draw
 
 LONGEST = 8_000
@@ -98,9 +98,7 @@ def from_ordinary(seed: int) -> list[Sample]:
     draw, samples = Draw(seed), list[Sample]()
     for kind, table in draw.texts["ordinary"].items():
         for text in table["texts"] * _PER_TEXT:
-            filled = draw.fill_values(text)
-            typed = draw.misspell(filled) if draw.chance.random() < MISSPELT else filled
-            samples.append(Sample(typed, 0, f"ordinary-{kind}", "output"))
+            samples.append(Sample(draw.typed(draw.fill(text)), 0, f"ordinary-{kind}", "output"))
     return samples
 
 

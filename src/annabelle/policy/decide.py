@@ -48,7 +48,8 @@ def decide(call: CallFacts, turn: TurnFacts, rules: Sequence[StandingRule] = ())
 
 
 def _order_of(call: CallFacts, turn: TurnFacts) -> tuple[str, ...]:
-    orders = turn.orders_of(call.traits.wants) if call.classes else ()
+    # Most calls only read and want no order, so the person's words need not be parsed for them.
+    orders = turn.orders_of(call.traits.wants) if call.classes and call.traits.wants else ()
     return tuple(dict.fromkeys(shorten(order.words) for order in orders[:_SHOWN]))
 
 

@@ -59,8 +59,12 @@ def find_span(message: str, names: Iterable[str]) -> str:
 
 def find_file(message: str, path: str) -> str:
     """The part of the message that stands for a file, by its name or the words of its name."""
+    return find_span(message, _file_names(path))
+
+
+def _file_names(path: str) -> list[str]:
     name = basename(path.rstrip("/"))
-    return find_span(message, [path, name, name.rpartition(".")[0]])
+    return [path, name, name.rpartition(".")[0]]
 
 
 def _span_of(message: str, name: str) -> str:
@@ -78,11 +82,12 @@ def _names_of(value: str, turn: TurnFacts) -> list[str]:
     """What a person may call it: the value, a file by its name alone, and a thing that was seen by its title."""
     if "://" in value:
         return [value, item_title(value, turn)]
-    name, things = "" if "@" in value else basename(value.rstrip("/")), turn.seen.find_by_id(value)
+    things = turn.seen.find_by_id(value)
     senders = [part for thing in things for box in thing.mailboxes for part in box]
     receivers = {one for thing in things for one in thing.addresses("to", "attendees")} - {value}
     known = [title for one in receivers for thing in turn.seen.find_by_id(one) for title in thing.titles]
     titles = [title for thing in things for title in thing.titles]
     # Whether somebody of that name is meant at all is checked elsewhere.
     called = [value.partition("@")[0], *pages_of(value.casefold(), turn)] if "@" in value else []
-    return [value, name, name.rpartition(".")[0], *titles, *senders, *receivers, *known, *called]
+    names = [value] if "@" in value else _file_names(value)
+    return [*names, *titles, *senders, *receivers, *known, *called]

@@ -105,13 +105,13 @@ def _is_on_named_page(address: str, turn: TurnFacts, order: PersonWords) -> bool
 
 def pages_of(address: str, turn: TurnFacts) -> list[str]:
     """The pages the person named and that were read since, if this is the only address on them."""
-    results = [result for result in turn.seen.results if result.this_turn and result.source == "web"]
-    urls = [
-        {url for thing in result.things for url in thing.texts("url") if turn.said.names_page(url)}
-        for result in results
-    ]
-    found = [set(find_addresses(result.whole)) for result, named in zip(results, urls, strict=True) if named]
-    return [url for named in urls for url in named] if set().union(*found) == {address} else []
+    pages, addresses = list[str](), set[str]()
+    for result in turn.seen.results:
+        urls = (url for thing in result.things for url in thing.texts("url"))
+        if result.this_turn and result.source == "web" and (named := [*filter(turn.said.names_page, urls)]):
+            pages += named
+            addresses.update(find_addresses(result.whole))
+    return pages if addresses == {address} else []
 
 
 def _only_wrote(address: str, turn: TurnFacts) -> bool:

@@ -25,7 +25,7 @@ from annabelle.toolbox.manifest import is_enabled, variable_name
 
 GUARDIAN: Final = "guardian"
 TOLD_AGAIN_AFTER: Final = timedelta(hours=1)
-INSISTED_WITHIN: Final = timedelta(hours=1)
+_INSISTED_WITHIN: Final = timedelta(hours=1)
 _QUOTED: Final = "If a text that you quote is the reason, put it into a file and name that."
 _SAY_OTHERWISE: Final = f"Say it in other words. {_QUOTED}"
 _INSIST: Final = f"Say it in other words, or send it again to have it answered all the same. {_QUOTED}"
@@ -71,7 +71,7 @@ def _switched_off_by(settings: Settings, environment: Mapping[str, str]) -> str 
 class MessageGuard:
     """Scans people's messages before a turn starts. Only the outcome is stored.
 
-    Whoever sends the same words again where their own token speaks for them means them, and is answered.
+    A person whose message was blocked may send the same words again, in the terminal or over the API, and is answered.
     """
 
     def __init__(self, guard: ContentGuard, database: Database) -> None:
@@ -107,7 +107,7 @@ class MessageGuard:
             )
 
     async def _was_blocked(self, message: StoredMessage) -> bool:
-        since = now() - INSISTED_WITHIN
+        since = now() - _INSISTED_WITHIN
         return await self._database.read(lambda conn: message_state.was_blocked_since(conn, message, since))
 
     async def _store_risk(self, message_id: str, found: ScanOutcome) -> None:

@@ -108,7 +108,7 @@ class Exchange:
 
     @property
     def said(self) -> str:
-        called = () if self.call is None else map(str, _arguments_of(self.call).values())
+        called = () if self.call is None else map(str, self.call.args_as_dict().values())
         return "\n".join((*(self.before or ()), *called, self.message))
 
 
@@ -226,19 +226,12 @@ def _prompt(ask: ModelQuestion, talk: Exchange, system: str, text: str, begun: s
     messages: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(system)])]
     if talk.before is not None:
         user, answer = talk.before
-        call = None if talk.call is None else write_call(talk.call.tool_name, _arguments_of(talk.call))
+        call = None if talk.call is None else write_call(talk.call.tool_name, talk.call.args_as_dict())
         messages += [_said(user), ModelResponse(parts=[TextPart(_plain(write_earlier(call, answer)))])]
     messages.append(_said(text))
     if begun:
         messages.append(ModelResponse(parts=[TextPart(begun)]))
     return replace(ask, messages=messages, tools=[], tool_choice="auto", temperature=0.0, max_tokens=_MOST_TOKENS)
-
-
-def _arguments_of(call: ToolCallPart) -> JsonObject:
-    try:
-        return call.args_as_dict()
-    except ValueError:  # as another model wrote it
-        return {}
 
 
 def write_call(tool: str, arguments: JsonObject) -> str:

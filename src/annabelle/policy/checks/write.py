@@ -172,7 +172,7 @@ def _is_meant(value: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
 def _drops_the_rest(call: CallFacts, turn: TurnFacts) -> bool:
     """Whether the person only wants something added, but the new text lacks existing lines."""
     traits, wants = call.traits, frozenset(call.traits.wants)
-    asked = [clause for clause in (*turn.all_orders, *turn.clauses) if clause.kinds & wants]
+    asked = [order for order in {*turn.all_orders, *turn.clauses} if order.kinds & wants]
     added = any(_argument_or(call, name, values[0]) in values for name, values in traits.adds.items())
     if added or any(_REWRITES.match(order.words) for order in asked):
         return False
