@@ -25,8 +25,8 @@ RATE = 0.25
 SELDOM = 5
 
 
-Labelled = tuple[list[str], str, str, bool]
-"""The words of a message, the tool they ask for, the tool of the message before, and whether they refer back to it."""
+Labelled = tuple[list[str], str, str]
+"""The words of a message, the tool they ask for, and the tool of the message before."""
 
 
 class Trainer:
@@ -40,23 +40,18 @@ class Trainer:
         self.tools = draw.normal(0, 0.05, (width, len(names))).astype(np.float32)
         self.bias = np.zeros(len(names), np.float32)
         self._seen = [np.full(BUCKETS, 1e-4, np.float32), np.full_like(self.tools, 1e-4), np.full_like(self.bias, 1e-4)]
-        self.back, self._back_seen = np.zeros(BUCKETS, np.float32), np.full(BUCKETS, 1e-4, np.float32)
         self._draw, self._chance = random.Random(seed), draw
 
     def train(self, make_rows: Callable[[int], Sequence[Labelled]], epochs: int = EPOCHS) -> None:
         """On rows that are made anew for each epoch."""
         steps, step, began = 0, 0, time.monotonic()
         for epoch in range(epochs):
-            made = [
-                (features(words, after), self._place[name], back)
-                for words, name, after, back in make_rows(epoch)
-                if words
-            ]
+            made = [(features(words, after), self._place[name]) for words, name, after in make_rows(epoch) if words]
             steps = steps or epochs * (len(made) // BATCH)
             self._draw.shuffle(made)
             loss = 0.0
             for start in range(0, len(made) - BATCH + 1, BATCH):
-                batch = [(self._thin(found), place, back) for found, place, back in made[start : start + BATCH]]
+                batch = [(self._thin(found), place) for found, place in made[start : start + BATCH]]
                 loss += self._step(batch, RATE * max(0.0, 1 - step / steps))
                 step += 1
             mean, seconds = loss / (len(made) // BATCH), time.monotonic() - began
@@ -66,10 +61,10 @@ class Trainer:
         kept = found[self._chance.random(len(found)) >= DROPPED]
         return kept if len(kept) else found
 
-    def _step(self, batch: list[tuple[NDArray[np.int64], int, bool]], rate: float) -> float:
-        ids = np.concatenate([found for found, _, _ in batch])
-        lengths = np.array([len(found) for found, _, _ in batch])
-        wanted = np.array([place for _, place, _ in batch])
+    def _step(self, batch: list[tuple[NDArray[np.int64], int]], rate: float) -> float:
+        ids = np.concatenate([found for found, _ in batch])
+        lengths = np.array([len(found) for found, _ in batch])
+        wanted = np.array([place for _, place in batch])
         weight = np.repeat(1 / np.sqrt(lengths), lengths).astype(np.float32)
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         mean = np.add.reduceat(self.pieces[ids] * weight[:, None], starts, axis=0)
@@ -87,12 +82,6 @@ class Trainer:
         np.add.at(change, inverse, np.repeat(back, lengths, axis=0) * weight[:, None])
         self._seen[0][unique] += np.square(change).mean(axis=1)
         self.pieces[unique] -= rate * change / np.sqrt(self._seen[0][unique])[:, None]
-        # Does it refer back? Logistic regression over the same pieces.
-        wrong = 1 / (1 + np.exp(-np.add.reduceat(self.back[ids] * weight, starts)))
-        wrong -= np.array([refers for _, _, refers in batch], np.float32)
-        moved = np.bincount(inverse, np.repeat(wrong / len(batch), lengths) * weight).astype(np.float32)
-        self._back_seen[unique] += np.square(moved)
-        self.back[unique] -= rate * moved / np.sqrt(self._back_seen[unique])
         return loss
 
     @staticmethod
@@ -103,7 +92,6 @@ class Trainer:
     def save(self, file: Path, words: Sequence[str]) -> None:
         """One byte a weight; and which words are known."""
         scale = float(np.quantile(np.abs(self.pieces), 0.9999)) / 127  # a few outliers would cost all others precision
-        back_scale = float(np.quantile(np.abs(self.back), 0.9999)) / 127
         known = np.zeros(BUCKETS, np.bool_)
         known[buckets(words)] = True
         np.savez_compressed(
@@ -114,8 +102,6 @@ class Trainer:
             piece_scale=scale,
             tools=self.tools.astype(np.float16),
             bias=self.bias.astype(np.float16),
-            back=np.clip(np.round(self.back / back_scale), -127, 127).astype(np.int8),
-            back_scale=back_scale,
         )
 
 
@@ -124,7 +110,7 @@ def main() -> None:
 
     def make_rows(epoch: int) -> list[Labelled]:
         return [
-            (split_words(row.user), row.tool or NO_TOOL, "" if row.before is None else row.before.tool, row.refers_back)
+            (split_words(row.user), row.tool or NO_TOOL, "" if row.before is None else row.before.tool)
             for row in SentenceMaker(book, schemas, seed=1 + epoch).rows()
         ]
 

@@ -26,13 +26,22 @@ from annabelle.language.phrases import (
     ToolPhraseFile,
 )
 
-ORDINALS = (("first", 0), ("1st", 0), ("second", 1), ("2nd", 1), ("third", 2), ("3rd", 2), ("fourth", 3), ("last", -1))
+ORDINALS = (
+    (("first", "1st", "top"), 0),
+    (("second", "2nd"), 1),
+    (("third", "3rd"), 2),
+    (("fourth", "4th"), 3),
+    (("last", "last", "bottom", "final"), -1),
+    (("last but one", "second to last"), -2),
+)
 _WORDING: dict[str, list[str]] = tomllib.loads((Path(__file__).parent / "wording.toml").read_text(encoding="utf-8"))
 _MOST_DEPTH = 4
 _TRIES = 12
 """For a follow-up, to find an earlier message that says what it takes over."""
 UNRELATED = 0.25
 """The share of plain requests that come after something else."""
+MIDDLE = 0.15
+"""How often the middle one is meant, where there is one."""
 DENIED = 0.06
 """For each bare order, how often it is also forbidden."""
 
@@ -66,8 +75,6 @@ class Row:
     arguments: JsonObject = field(default_factory=dict[str, object])
     answer: str = ""
     before: Exchange | None = None
-    refers_back: bool = False
-    """Whether it means something only after what was said before."""
     phrase: Sentence = field(default_factory=lambda: Sentence(""))
     slots: Mapping[str, Filled] = field(default_factory=dict[str, Filled])
     """What filled those of the phrase."""
@@ -123,7 +130,7 @@ class SentenceMaker:
         first = self._first(entry.after) if entry.after else None
         answer = SLOT.sub(lambda found: slots[found[1]].text, entry.answer)
         before = None if first is None else self._exchange(first, entry.after)
-        return Row(text, None, answer=answer, before=before, refers_back=before is not None)
+        return Row(text, None, answer=answer, before=before)
 
     def _denial(self, file: ToolPhraseFile, phrase: str) -> Row:
         """An order that is forbidden, which wants no tool."""
@@ -157,9 +164,7 @@ class SentenceMaker:
             arguments = self._mean(tool, entry, sentence, slots, first, own)
         except KeyError:
             return None  # the earlier sentence did not say it
-        earlier = any(EARLIER.search(value) for value in sentence.given.values())
-        refers_back = bool(entry.items or entry.answer or earlier or arguments != own)
-        return Row(text, tool, arguments, before=before, refers_back=refers_back)
+        return Row(text, tool, arguments, before=before)
 
     def _mean(
         self,
@@ -198,10 +203,12 @@ class SentenceMaker:
                 if words:
                     return Filled(self._draw.choice(words), one.value)
         place = self._draw.randrange(len(shown))
-        if f"#{{{name}:" in text or f"number {{{name}:" in text.lower():
+        if re.search(rf"(?i)(#|\b(number|nr|no)\.? ?)\{{{name}:", text):
             return Filled(str(place + 1), shown[place].value)
-        word, place = self._draw.choice([one for one in ORDINALS if one[1] < len(shown)])
-        return Filled(word, shown[place].value)
+        if len(shown) % 2 and self._draw.random() < MIDDLE:
+            return Filled("middle", shown[len(shown) // 2].value)
+        words, place = self._draw.choice([one for one in ORDINALS if -len(shown) <= one[1] < len(shown)])
+        return Filled(self._draw.choice(words), shown[place].value)
 
     def _say(self, file: ToolPhraseFile, sentence: Sentence, slots: dict[str, Filled]) -> str:
         """Fills `slots`, and changes the words around them; what is lower-cased in the text is so in the value."""

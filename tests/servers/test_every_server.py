@@ -52,7 +52,7 @@ ASKING = {"annabelle": {"agent_id": "annabelle", "user_id": "owner", "caller": "
 
 _REPORT = f"""
 import json, os, sys
-import annabelle.servers.kit
+import annabelle.servers.kit.server
 heavy = {sorted(HEAVY)!r}
 for name, package in [argument.split("=") for argument in sys.argv[1:]]:
     read, write = os.pipe()

@@ -131,23 +131,6 @@ async def test_the_tool_of_the_message_before_tells_what_a_short_one_means() -> 
     assert "everyday_get_weather" in (await select("and in Oslo?", previous="everyday_get_weather")).names()
 
 
-@pytest.mark.req("FST-04")
-@pytest.mark.parametrize(
-    ("text", "after", "refers"),
-    [
-        ("put oat milk on my shopping list", "filer_list_files", False),
-        ("what is my dog called?", "store_fact", False),
-        ("and tomorrow?", "everyday_get_weather", True),
-        ("delete it again", "filer_create_file", True),
-        ("the second one", "filer_list_files", True),
-    ],
-)
-def test_a_complete_request_does_not_refer_back_and_a_follow_up_does(text: str, after: str, refers: bool) -> None:
-    odds = packaged_tool_odds()
-    assert odds is not None
-    assert odds.refers_back(text, after) is refers
-
-
 @pytest.mark.req("FST-03")
 async def test_damaged_weights_are_mentioned_and_tools_ranked_without_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture

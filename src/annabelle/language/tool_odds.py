@@ -42,8 +42,6 @@ _FORMS: Final = (
     (re.compile(r"\d"), "0"),
 )
 _CLEAR: Final = 0.95
-_REFERRING: Final = -2.0
-"""Odds of about one in eight: to leave out what a message needs is worse than to keep what it does not need."""
 _SHORTEST_STEP: Final = 2
 _MOST_JOINTS: Final = 8
 _QUOTED: Final = re.compile(r""" "[^"]*"|'[^']*'(?!\w)|“[^”]*”|‘[^’]*’|«[^»]*» """, re.VERBOSE)
@@ -99,8 +97,6 @@ class ToolOdds:
     piece_scale: float
     tools: NDArray[np.float32]
     bias: NDArray[np.float32]
-    back: NDArray[np.int8]
-    back_scale: float
 
     @classmethod
     def load(cls, file: Path) -> Self:
@@ -112,8 +108,6 @@ class ToolOdds:
                 float(stored["piece_scale"]),
                 stored["tools"].astype(np.float32),
                 stored["bias"].astype(np.float32),
-                stored["back"],
-                float(stored["back_scale"]),
             )
 
     def __call__(self, text: str, after: str = "") -> Mapping[str, float]:
@@ -131,12 +125,6 @@ class ToolOdds:
         scores = mean @ self.tools + self.bias
         scores = np.exp(scores - scores.max())
         return dict(zip(self.names, (scores / scores.sum()).tolist(), strict=True))
-
-    def refers_back(self, text: str, after: str) -> bool:
-        """Whether a message may need what was said before it, with the tool `after`, to be understood."""
-        found = features(split_words(text), after)
-        score = self.back[found].sum(dtype=np.float32) * self.back_scale / np.sqrt(max(1, len(found)))
-        return bool(score > _REFERRING)
 
     def steps(self, text: str, after: str = "") -> list[Step]:
         """The parts of a message that each clearly ask for a tool, or the message as one.

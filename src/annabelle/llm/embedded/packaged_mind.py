@@ -44,8 +44,6 @@ _CLEAR = 0.95
 """From these odds on one tool is clearly asked for."""
 _LONGEST_MESSAGE, _LONGEST_CALL, _LONGEST_ANSWER = 2_000, 300, 400
 _MOST_TOKENS = 200
-_READS_CALLS: Final = False
-"""Whether the adapter was trained with earlier calls in its prompts; on before `training.adapter_data prepare`."""
 _CALL: Final = re.compile(r"^(\w+) (\{.*\})$", re.DOTALL)
 _LIKE_A_CALL: Final = re.compile(r"[{<\[]|\w+_\w+")
 _NUMBER_OR_WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
@@ -188,9 +186,7 @@ class PackagedMind:
                 # Where it is clear what is asked for, the call is begun for it, and it writes the arguments.
                 begun = tools[0].name if tools and step.odds[tools[0].name] >= _CLEAR else ""
                 system = SYSTEM + "\n".join(map(format_signature, tools))
-                # A request that is complete is understood better without what was said before.
-                heard = talk if odds.refers_back(step.text, talk.previous_tool) else replace(talk, before=None)
-                written = begun + await self._write(_prompt(ask, heard, system, step.text, begun), usage)
+                written = begun + await self._write(_prompt(ask, talk, system, step.text, begun), usage)
                 yield read_reply(written, tools, talk.said)
 
     async def _write(self, question: ModelQuestion, usage: RequestUsage) -> str:
@@ -240,7 +236,7 @@ def write_call(tool: str, arguments: JsonObject) -> str:
 
 def write_earlier(call: str | None, answer: str) -> str:
     """An earlier call and its answer, so that a message can refer to either; a long one is cut."""
-    called = [call[:_LONGEST_CALL]] if call and _READS_CALLS else []
+    called = [call[:_LONGEST_CALL]] if call else []
     return "\n".join([*called, answer[:_LONGEST_ANSWER]])
 
 
