@@ -89,12 +89,7 @@ def text_of(response: ModelResponse) -> str:
 
 
 @pytest.mark.req("FST-01")
-@pytest.mark.parametrize(
-    ("text", "before"), [("read the first one", ["what files do I have?", "plan.md"]), ("read plan.md to me", [])]
-)
-async def test_it_reads_signatures_the_exchange_it_refers_to_and_the_message_and_nothing_else(
-    text: str, before: list[str]
-) -> None:
+async def test_it_reads_signatures_the_exchange_before_with_its_call_and_the_message_and_nothing_else() -> None:
     writer = Writer('filer_read_file {"path": "plan.md"}')
     messages = [
         ModelRequest(parts=[SystemPromptPart("A long prompt for others.")]),
@@ -104,13 +99,17 @@ async def test_it_reads_signatures_the_exchange_it_refers_to_and_the_message_and
         ModelResponse(parts=[ToolCallPart("filer_list_files", "{}", "1")]),
         ModelRequest(parts=[ToolReturnPart("filer_list_files", "plan.md", "1")]),
         ModelResponse(parts=[TextPart("plan.md")]),
-        ModelRequest(parts=[UserPromptPart("<now>layers</now>"), UserPromptPart(text)]),
+        ModelRequest(parts=[UserPromptPart("<now>layers</now>"), UserPromptPart("read the first one")]),
     ]
     response = await respond(PackagedMind(writer, Writer()), messages, [READ])
     (asked,) = writer.asked
     texts = [str(part.content) for message in asked.messages for part in message.parts]  # type: ignore[union-attr]
     assert texts[0].endswith("Tools:\nfiler_read_file(path, offset?)")
-    assert [one for one in texts[1:] if one != "filer_read_file"] == [*before, text]
+    assert [one for one in texts[1:] if one != "filer_read_file"] == [
+        "what files do I have?",
+        "filer_list_files {}\nplan.md",
+        "read the first one",
+    ]
     assert (asked.tools, asked.temperature) == ([], 0.0)
     (call,) = response.tool_calls
     assert (call.tool_name, call.args_as_dict()) == ("filer_read_file", {"path": "plan.md"})
