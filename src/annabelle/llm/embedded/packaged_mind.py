@@ -49,7 +49,7 @@ _LIKE_A_CALL: Final = re.compile(r"[{<\[]|\w+_\w+")
 _NUMBER_OR_WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
 _PLAIN_WORDS: Final = re.compile(r"[a-z ]+")
 _SHORTEST_STEM, _LONGEST_ENDING = 3, 3
-_MARKUP: Final = "<|"
+_MARKUP: Final = re.compile(r"<\|[^|<>]*\|>")
 
 ENGLISH_ONLY: Final = (
     "The model that comes with Annabelle understands English only, and not every word of it. "
@@ -103,6 +103,16 @@ class Exchange:
     @property
     def previous_tool(self) -> str:
         return "" if self.call is None else self.call.tool_name
+
+    def repeats(self, reply: TextPart | ToolCallPart, text: str) -> bool:
+        """Whether a call takes a value of the earlier one over that this message does not say."""
+        if self.call is None or not isinstance(reply, ToolCallPart) or reply.tool_name != self.call.tool_name:
+            return False
+        earlier = self.call.args_as_dict()
+        return any(
+            earlier.get(name) == value and not is_said(value, text, {}, GivenValues())
+            for name, value in reply.args_as_dict().items()
+        )
 
     @property
     def said(self) -> str:
@@ -187,7 +197,12 @@ class PackagedMind:
                 begun = tools[0].name if tools and step.odds[tools[0].name] >= _CLEAR else ""
                 system = SYSTEM + "\n".join(map(format_signature, tools))
                 written = begun + await self._write(_prompt(ask, talk, system, step.text, begun), usage)
-                yield read_reply(written, tools, talk.said)
+                reply = read_reply(written, tools, talk.said)
+                if talk.repeats(reply, step.text):
+                    alone = _prompt(ask, replace(talk, before=None), system, step.text, begun)
+                    other = read_reply(begun + await self._write(alone, usage), tools, step.text)
+                    reply = other if _is_complete(other, reply, step.text) else reply
+                yield reply
 
     async def _write(self, question: ModelQuestion, usage: RequestUsage) -> str:
         written = ""
@@ -197,6 +212,16 @@ class PackagedMind:
                     usage.incr(event.response.usage)
                     written = "".join(part.content for part in event.response.parts if isinstance(part, TextPart))
         return written
+
+
+def _is_complete(alone: TextPart | ToolCallPart, reply: TextPart | ToolCallPart, text: str) -> bool:
+    """Whether a message read by itself says all that it was given with what came before, each in words of its own."""
+    if not isinstance(alone, ToolCallPart) or not isinstance(reply, ToolCallPart):
+        return False
+    arguments = alone.args_as_dict()
+    if arguments.keys() != reply.args_as_dict().keys() or len(set(map(str, arguments.values()))) < len(arguments):
+        return False
+    return all(is_said(value, text, {}, GivenValues()) for value in arguments.values())
 
 
 class _SchemaValidator(Protocol):
@@ -235,9 +260,11 @@ def write_call(tool: str, arguments: JsonObject) -> str:
 
 
 def write_earlier(call: str | None, answer: str) -> str:
-    """An earlier call and its answer, so that a message can refer to either; a long one is cut."""
+    """An earlier call and its answer, so that a message can refer to either; a long one is cut. What looks like a call
+    in an answer is none."""
     called = [call[:_LONGEST_CALL]] if call else []
-    return "\n".join([*called, answer[:_LONGEST_ANSWER]])
+    lines = [line for line in answer.splitlines() if not _CALL.match(_plain(line).strip())]
+    return "\n".join([*called, "\n".join(lines)[:_LONGEST_ANSWER]])
 
 
 def _said(text: str) -> ModelRequest:
@@ -246,7 +273,7 @@ def _said(text: str) -> ModelRequest:
 
 def _plain(text: str) -> str:
     """Without the marks that part the messages of a prompt."""
-    return text.replace(_MARKUP, "<")
+    return _MARKUP.sub("", text).replace("<|", "<")
 
 
 def format_signature(tool: ToolSpec) -> str:
