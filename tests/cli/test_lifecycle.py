@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx2 as httpx
 import psutil
 import pytest
 
@@ -18,7 +19,7 @@ from annabelle.cli.app import main
 from annabelle.core.home import Home
 from cli.terminal import ANNABELLE, run, wait_until
 from cli.typed import Keyboard
-from support.scripted_model import plan_text
+from support.scripted_model import ScriptedServer, plan_text
 from support.timing import seconds
 
 
@@ -44,6 +45,23 @@ def test_up_restart_status_down(known: dict[str, str]):
     assert run(known, "down").stdout == "Annabelle was not running.\n"
     stopped = run(known, "status", "--json")
     assert (stopped.returncode, stopped.stdout) == (5, '{"running": false}\n')
+
+
+@pytest.mark.req("UX-04")
+def test_a_command_that_meets_a_hub_on_its_way_out_waits_for_its_end_and_starts_another(
+    known: dict[str, str], model: ScriptedServer, dawdling: str
+):
+    known |= {"ANNABELLE_SHUTDOWN_GRACE_SECONDS": "3"}
+    url, asked = json.loads(run(known, "up", "--json").stdout)["url"], len(model.requests)
+    first = hub_pid(known)
+    slow = subprocess.Popen([ANNABELLE, "ask", dawdling], env=known, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    wait_until(lambda: len(model.requests) > asked, "the model to be asked")
+    os.kill(first, signal.SIGTERM)
+    wait_until(lambda: httpx.get(f"{url}/health").json()["phase"] == "stopping", "the hub to stop")
+    said = run(known, "ask", "hello")
+    assert said.returncode == 0, said.stderr
+    assert gone(first)
+    slow.communicate(timeout=seconds(60))
 
 
 @pytest.mark.req("UX-04")

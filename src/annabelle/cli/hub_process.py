@@ -48,17 +48,31 @@ class HubProcess:
 
 
 def running_hub(home: Home) -> HubFile | None:
-    """This home's hub, if it is alive and answers."""
+    """This home's hub, if it is alive and answers. One that is stopping takes no more messages: its end is awaited."""
     note = read_hub_file(home)
-    return note if note is not None and answers(note.url) else None
+    phase = None if note is None else _read_phase(note.url, HEALTH_SECONDS)
+    if note is None or phase != "stopping":
+        return note if phase is not None else None
+    deadline = time.monotonic() + START_SECONDS
+    while is_alive(note.pid) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    return running_hub(home)
 
 
 def answers(url: str, seconds: float | None = None) -> bool:
     """Whether a hub answers there within this time, five seconds by default."""
+    return _read_phase(url, seconds or HEALTH_SECONDS) is not None
+
+
+def _read_phase(url: str, seconds: float) -> str | None:
+    """Whether the hub there is starting, ready or stopping; None where nothing answers."""
     try:
-        return httpx.get(f"{url}/health", timeout=seconds or HEALTH_SECONDS, trust_env=False).is_success
+        answer = httpx.get(f"{url}/health", timeout=seconds, trust_env=False)
     except httpx.HTTPError:
-        return False
+        return None
+    with contextlib.suppress(ValueError, LookupError, TypeError):
+        return str(answer.json()["phase"]) if answer.is_success else None
+    return ""
 
 
 def wait_for_other_hub(home: Home, refusal: AlreadyRunning) -> HubFile:

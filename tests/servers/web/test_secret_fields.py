@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from annabelle.core.errors import NotAllowed, RetryByModel
+from annabelle.core.errors import NotAllowed, RetryByModel, ToolTimeout
 from annabelle.servers.kit.call import Call, enter_call
 from annabelle.servers.web.navigate import same_site
 from servers.web.browsing import Web
@@ -56,7 +56,7 @@ async def test_the_host_counts_when_it_is_typed_not_when_the_page_was_looked_at(
     await web("navigate", url=f"{site.url}/")
     ref = await web.ref('textbox "Word"')
     await web("evaluate", function=f"() => {{ location.href = 'http://site.test:{site.port}/' }}")
-    with pytest.raises((NotAllowed, RetryByModel)):
+    with pytest.raises((NotAllowed, RetryByModel, ToolTimeout)):  # it may go in the middle of looking it up
         await web("type", ref=ref, text=SECRET)
     with pytest.raises(NotAllowed):
         await web("type", ref=await web.ref('textbox "Word"'), text=SECRET)
