@@ -160,28 +160,22 @@ class SentenceMaker:
             before = replace(before, answer=self._fill(file, Sentence(entry.answer), slots))
         text = self._say(file, sentence, slots)
         try:
-            own = self._arguments(tool, sentence, slots, first.arguments)
-            arguments = self._mean(tool, entry, sentence, slots, first, own)
+            arguments = self._mean(tool, entry, sentence, slots, first)
         except KeyError:
             return None  # the earlier sentence did not say it
         return Row(text, tool, arguments, before=before)
 
     def _mean(
-        self,
-        tool: str,
-        entry: FollowUp,
-        sentence: Sentence,
-        slots: Mapping[str, Filled],
-        first: Row,
-        own: JsonObject,
+        self, tool: str, entry: FollowUp, sentence: Sentence, slots: Mapping[str, Filled], first: Row
     ) -> JsonObject:
-        """The arguments of a follow-up, with `own` of its words; KeyError if the earlier call lacks what is kept."""
+        """The arguments of a follow-up; KeyError if the earlier call lacks what is taken over."""
         known = cast("dict[str, JsonObject]", self._schemas[tool].get("properties", {}))
         said = {name: slots[name] for name, _ in sentence.slots()}
         if tool == entry.after and not sentence.given and not said.keys() <= known.keys():
             if not said.keys() <= first.slots.keys():
                 raise KeyError(tool)
             return self._arguments(tool, first.phrase, {**first.slots, **said})  # the earlier call, in part changed
+        own = self._arguments(tool, sentence, slots, first.arguments)
         keep = entry.keep if entry.keep is not None else {name: name for name in first.arguments if name in known}
         kept = {name: first.arguments[source] for name, source in keep.items() if name not in own}
         return {name: typed_value(v, known[name]) if isinstance(v, str) else v for name, v in kept.items()} | own

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final, Protocol, cast
 
 from jsonschema import Draft202012Validator
@@ -263,8 +264,9 @@ def write_earlier(call: str | None, answer: str) -> str:
     """An earlier call and its answer, so that a message can refer to either; a long one is cut. What looks like a call
     in an answer is none."""
     called = [call[:_LONGEST_CALL]] if call else []
-    lines = [line for line in answer.splitlines() if not _CALL.match(_plain(line).strip())]
-    return "\n".join([*called, "\n".join(lines)[:_LONGEST_ANSWER]])
+    lines = (line for line in answer.splitlines() if not _CALL.match(_plain(line).strip()))
+    # Of a long answer only as many lines as can be shown are looked at.
+    return "\n".join([*called, "\n".join(islice(lines, _LONGEST_ANSWER + 1))[:_LONGEST_ANSWER]])
 
 
 def _said(text: str) -> ModelRequest:
