@@ -15,7 +15,7 @@ from training.sentences import typed_value
 from annabelle.core.tools import JsonObject
 from annabelle.language.phrases import MEANS, NAMED, NTH, SLOT, PhraseBook, Sentence, ToolPhraseFile
 from annabelle.llm.embedded.adapter import ABOUT, ADAPTER, fingerprint, hash_file
-from annabelle.llm.embedded.packaged_mind import split_value
+from annabelle.llm.embedded.reply import split_value
 from annabelle.llm.gguf_models import find_packaged_weights
 
 

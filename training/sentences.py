@@ -40,6 +40,8 @@ _TRIES = 12
 """For a follow-up, to find an earlier message that says what it takes over."""
 UNRELATED = 0.25
 """The share of plain requests that come after something else."""
+SAME_TOOL = 0.4
+"""How often that was a request for the same tool, of which nothing is taken over."""
 MIDDLE = 0.15
 """How often the middle one is meant, where there is one."""
 DENIED = 0.06
@@ -103,7 +105,8 @@ class SentenceMaker:
         """Sometimes with an exchange before it that it has nothing to do with, as in any longer chat."""
         if row.before is not None or self._draw.random() > UNRELATED:
             return row
-        first = self._first(self._draw.choice(self._tools))
+        same = row.tool is not None and self._draw.random() < SAME_TOOL
+        first = self._first(cast("str", row.tool) if same else self._draw.choice(self._tools))
         if first is None or first.tool is None:
             return row
         return replace(row, before=self._exchange(first, first.tool))

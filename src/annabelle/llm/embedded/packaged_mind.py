@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Final, Protocol, cast
+from typing import Final, cast
 
-from jsonschema import Draft202012Validator
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -30,12 +28,11 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage
 
-from annabelle.core.ids import new_id
 from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.language.tool_odds import NO_TOOL, Step, packaged_tool_odds
 from annabelle.llm.backend import Backend, BackendAnswer, BackendEvent, ModelQuestion
-from annabelle.llm.embedded.adapter import about_adapter
-from annabelle.llm.types import FROM_MEMORY, TextDelta, result_words
+from annabelle.llm.embedded.reply import CALL, GivenValues, is_said, read_reply
+from annabelle.llm.types import TextDelta, result_words
 
 SYSTEM: Final = "You are Annabelle, a personal assistant. Answer in words, or use one tool.\nTools:\n"
 _TALK: Final = "You are a helpful AI assistant named Annabelle."
@@ -45,11 +42,6 @@ _CLEAR = 0.95
 """From these odds on one tool is clearly asked for."""
 _LONGEST_MESSAGE, _LONGEST_CALL, _LONGEST_ANSWER = 2_000, 300, 400
 _MOST_TOKENS = 200
-_CALL: Final = re.compile(r"^(\w+) (\{.*\})$", re.DOTALL)
-_LIKE_A_CALL: Final = re.compile(r"[{<\[]|\w+_\w+")
-_NUMBER_OR_WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
-_PLAIN_WORDS: Final = re.compile(r"[a-z ]+")
-_SHORTEST_STEM, _LONGEST_ENDING = 3, 3
 _MARKUP: Final = re.compile(r"<\|[^|<>]*\|>")
 
 ENGLISH_ONLY: Final = (
@@ -64,13 +56,6 @@ TOO_LONG: Final = (
     "That is more than the model that comes with Annabelle can read at once. Say it in fewer words, or run "
     "`annabelle init` and choose a larger model or a service."
 )
-_NOT_UNDERSTOOD: Final = "I did not understand what to do. Please say it in other words, one thing at a time."
-NOT_KNOWN: Final = (
-    "I cannot tell you that: the model that comes with Annabelle is small and knows little. Ask me to search the web "
-    "for it, or run `annabelle init` to connect a larger model or a service with a key."
-)
-_SENTENCE: Final = re.compile(r".+?(?:[.!?](?=\s|$)|$)", re.DOTALL)
-_MOST_SENTENCES, _LONGEST_TALK = 2, 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,12 +210,6 @@ def _is_complete(alone: TextPart | ToolCallPart, reply: TextPart | ToolCallPart,
     return all(is_said(value, text, {}, GivenValues()) for value in arguments.values())
 
 
-class _SchemaValidator(Protocol):
-    """The part of jsonschema that is used here; the library's own types are incomplete."""
-
-    def is_valid(self, instance: object) -> bool: ...
-
-
 def offered_tools(step: Step, tools: Sequence[ToolSpec]) -> list[ToolSpec]:
     """As many as the odds need, the likeliest first: one alone where it is clear what is asked for."""
     known = {tool.name: tool for tool in tools}
@@ -264,7 +243,7 @@ def write_earlier(call: str | None, answer: str) -> str:
     """An earlier call and its answer, so that a message can refer to either; a long one is cut. What looks like a call
     in an answer is none."""
     called = [call[:_LONGEST_CALL]] if call else []
-    lines = (line for line in answer.splitlines() if not _CALL.match(_plain(line).strip()))
+    lines = (line for line in answer.splitlines() if not CALL.match(_plain(line).strip()))
     # Of a long answer only as many lines as can be shown are looked at.
     return "\n".join([*called, "\n".join(islice(lines, _LONGEST_ANSWER + 1))[:_LONGEST_ANSWER]])
 
@@ -284,128 +263,6 @@ def format_signature(tool: ToolSpec) -> str:
     required = cast("list[str]", schema.get("required") or [])
     names = cast("JsonObject", schema.get("properties") or {})
     return f"{tool.name}({', '.join(name if name in required else name + '?' for name in names)})"
-
-
-def read_reply(written: str, tools: Sequence[ToolSpec], said: str) -> TextPart | ToolCallPart:
-    """A call whose arguments fit the tool and stand in the conversation; else words for the person."""
-    written = written.strip()
-    found = _CALL.match(written)
-    tool = next((tool for tool in tools if found and tool.name == found[1]), None)
-    if found is None or tool is None:
-        return TextPart(_NOT_UNDERSTOOD) if not written or _LIKE_A_CALL.match(written) else talk_honestly(written, said)
-    try:
-        arguments = cast("object", json.loads(found[2]))
-    except ValueError:
-        return TextPart(_NOT_UNDERSTOOD)
-    schema = tool.input_schema
-    required = cast("list[str]", schema.get("required") or [])
-    properties = cast("dict[str, JsonObject]", schema.get("properties") or {})
-    kept: JsonObject = {}
-    for name, value in cast("JsonObject", arguments).items():
-        given = GivenValues.of(tool.name, name)
-        if name in properties and is_said(value, said, properties[name], given):
-            kept[name] = value
-        elif name in required and isinstance(value, str) and (shorter := said_part(value, said)):
-            kept[name] = shorter
-        elif name in required:
-            return TextPart(_ask_for(name, properties.get(name, {})))
-    missing = next((name for name in required if name not in kept), None)
-    if missing is not None:
-        return TextPart(_ask_for(missing, properties.get(missing, {})))
-    if not cast("_SchemaValidator", Draft202012Validator(schema)).is_valid(kept):
-        return TextPart(_NOT_UNDERSTOOD)
-    return ToolCallPart(tool.name, json.dumps(kept, ensure_ascii=False), tool_call_id=new_id("call"))
-
-
-def talk_honestly(written: str, said: str) -> TextPart:
-    """A few words from memory, marked as such. Names and numbers that nobody said are made up, so nothing is said."""
-    sentences = [found[0].strip() for found in _SENTENCE.finditer(written)][:_MOST_SENTENCES]
-    known = {*split_value(said), *split_value(SYSTEM)}
-    # A capital at the beginning of a sentence says nothing.
-    words = [word for sentence in sentences for word in _NUMBER_OR_WORD.findall(sentence)[1:]]
-    words += [word for sentence in sentences for word in _NUMBER_OR_WORD.findall(sentence)[:1] if word[0].isdigit()]
-    named = [word for word in words if word[0].isdigit() or (word[0].isupper() and len(word) > 1)]
-    if any(split_value(word)[0] not in known for word in named):
-        return TextPart(NOT_KNOWN)
-    text = " ".join(sentences)
-    short = text if len(text) <= _LONGEST_TALK else text[:_LONGEST_TALK].rsplit(" ", 1)[0] + " …"
-    return TextPart(short, provider_details={FROM_MEMORY: True})
-
-
-@dataclass(frozen=True, slots=True)
-class GivenValues:
-    """What the phrases of a tool mean by other words: values as JSON, with words for each, and words around slots."""
-
-    values: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    words: Collection[str] = ()
-
-    @classmethod
-    def of(cls, tool: str, argument: str) -> GivenValues:
-        given = cast("dict[str, dict[str, dict[str, Any]]]", about_adapter().get("given") or {})
-        found = given.get(tool, {}).get(argument, {})
-        return cls(found.get("values", {}), found.get("words", ()))
-
-    def mean(self, value: object, said: Collection[str]) -> bool:
-        """Whether words for this value were said."""
-        forms = self.values.get(json.dumps(value, ensure_ascii=False), ())
-        return any(all(word in said for word in form.split()) for form in forms)
-
-
-def is_said(value: object, said: str, schema: JsonObject, given: GivenValues) -> bool:
-    """Whether a value stands in the conversation, or is one that the tool's phrases mean without saying it."""
-    spoken = _spoken_words(said)
-    if isinstance(value, bool) or value is None or given.mean(value, spoken):
-        return True
-    if isinstance(value, list):
-        return all(is_said(one, said, schema, given) for one in cast("list[object]", value))
-    if isinstance(value, dict):
-        return all(is_said(one, said, {}, given) for one in cast("JsonObject", value).values())
-    if value in cast("list[object]", schema.get("enum") or []):
-        return True
-    if isinstance(value, str) and "@" in value and value.lower() not in said.lower():
-        return False  # an address is said as a whole
-    known, words = {*spoken, *given.words}, split_value(f"{value:g}" if isinstance(value, float) else str(value))
-    inflected = isinstance(value, str) and _PLAIN_WORDS.fullmatch(value) is not None
-    return all(word in known or (inflected and any(_is_form_of(word, other) for other in known)) for word in words)
-
-
-def said_part(value: str, said: str) -> str:
-    """The longest run of words that were said, where it is most of the value: `a.txt` of `Documents/a.txt`."""
-    known, runs = _spoken_words(said), [list[re.Match[str]]()]
-    words = list(_NUMBER_OR_WORD.finditer(value))
-    for found in words:
-        if split_value(found[0])[0] in known:
-            runs[-1].append(found)
-        else:
-            runs.append([])
-    longest = max(runs, key=len)
-    if "@" in value or len(longest) * 2 <= len(words):
-        return ""
-    start, end = longest[0].start(), longest[-1].end()
-    is_cut_out = value[:start][-1:] in ("", " ", "/") and value[end:][:1] in ("", " ", "/")
-    return value[start:end] if is_cut_out else ""
-
-
-def _is_form_of(word: str, other: str) -> bool:
-    """As "cup" is of "cups": names and paths have to be said as they are."""
-    short, long = sorted((word, other), key=len)
-    return len(short) >= _SHORTEST_STEM and len(long) - len(short) <= _LONGEST_ENDING and long.startswith(short)
-
-
-@lru_cache(maxsize=1)
-def _spoken_words(said: str) -> frozenset[str]:
-    """Kept for all values of a call, because an earlier answer may be long."""
-    return frozenset(split_value(said))
-
-
-def split_value(text: str) -> list[str]:
-    """Words, and numbers by their digits alone: 17.5 % is 0.175, and 1,250 is 1250."""
-    return [word.replace(".", "").replace(",", "").strip("0") for word in _NUMBER_OR_WORD.findall(text.lower())]
-
-
-def _ask_for(name: str, schema: JsonObject) -> str:
-    what = str(schema.get("description") or name.replace("_", " ")).split(". ")[0].rstrip(".")
-    return f"For that I need to know one more thing: {what[:1].lower()}{what[1:]}. Please say it all in one message."
 
 
 def _same_part(first: ModelResponsePart, second: ModelResponsePart) -> bool:
