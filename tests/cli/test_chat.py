@@ -150,3 +150,36 @@ def test_a_closed_terminal_ends_the_chat_and_its_hub(terminal: Open, home: Home)
     assert chat.wait() != 0
     assert psutil.wait_procs([hub], timeout=seconds(30))[1] == []
     assert not home.hub_file.exists(), "it stopped as told, and did not just die"
+
+
+@pytest.mark.req("UX-01")
+def test_a_chat_whose_hub_was_killed_starts_another_and_says_it_there(terminal: Open, home: Home):
+    chat = terminal()
+    chat.expect(PROMPT)
+    chat.type("Hello there\n")
+    chat.expect("You said: .*\\s*Hello there")
+    chat.expect(PROMPT)
+    hub = psutil.Process(json.loads(home.hub_file.read_text())["pid"])
+    hub.kill()
+    psutil.wait_procs([hub], timeout=seconds(10))
+    chat.type("Are you back\n")
+    chat.expect("Starting Annabelle …")
+    chat.expect("You said: .*\\s*Are you back")
+    chat.expect(PROMPT)
+    chat.type("\x04")
+    assert chat.wait() == 0
+    assert not home.hub_file.exists()
+
+
+@pytest.mark.req("UX-01")
+def test_an_answer_whose_hub_is_killed_goes_on_in_another(terminal: Open, home: Home, dawdling: str):
+    chat = terminal()
+    chat.expect(PROMPT)
+    chat.type(f"{dawdling}\n")
+    chat.expect("One")
+    psutil.Process(json.loads(home.hub_file.read_text())["pid"]).kill()
+    chat.expect("Starting Annabelle …")
+    chat.expect("You said: .*\\s*take your time")
+    chat.expect(PROMPT)
+    chat.type("\x04")
+    assert chat.wait() == 0

@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -47,6 +47,8 @@ class _TerminalChat:
     """One chat at a terminal. Ctrl-C stops the running turn, or leaves if none runs."""
 
     runner: asyncio.Runner
+    hubs: ExitStack
+    """Those that were started here, to be stopped when the chat ends."""
     conversation: Conversation
     screen: ChatScreen
     prompt: LinePrompt
@@ -74,8 +76,23 @@ class _TerminalChat:
                 self._run_safely(partial(self._run_turn, line))
 
     def _run_turn(self, line: str) -> None:
-        asked = self.runner.run(self._say(line))
+        self.conversation.message_id = None
+        try:
+            asked = self.runner.run(self._say(line))
+        except HubUnreachable:
+            if running_hub(self.home) is not None:
+                raise
+            self._start_hub()
+            kept = self.conversation.message_id
+            asked = self.runner.run(self._say(line)) if kept is None else self._go_on(kept)
         ApprovalPrompter(self.runner, self.conversation.client).until_settled(asked, self._go_on)
+
+    def _start_hub(self) -> None:
+        """Another one, because the hub of this chat was killed. It knows every message that was accepted."""
+        clear_status()
+        self.hubs.enter_context(temporary_hub(self.home))
+        self.runner.run(self.conversation.client.__aexit__())
+        self.conversation.client = CliHubClient(find_hub(self.home))
 
     def _ask_open_questions(self) -> None:
         """Ask postponed questions, also of other chats, and show here what follows."""
@@ -201,8 +218,10 @@ def _is_new(home: Home) -> bool:
 
 
 def run_chat(home: Home, chat_id: str, agent_id: str | None) -> None:
-    with temporary_hub(home, meanwhile=_load_models) as session, asyncio.Runner() as runner:
+    with ExitStack() as hubs, asyncio.Runner() as runner:
+        session = hubs.enter_context(temporary_hub(home, meanwhile=_load_models))
         client = CliHubClient(find_hub(home))
+        conversation = Conversation(client, chat_id, agent_id)
         prompt = LinePrompt(home.history_file, home.forgotten_file)
         try:
             with Spinner("Looking which model answers"):
@@ -214,11 +233,10 @@ def run_chat(home: Home, chat_id: str, agent_id: str | None) -> None:
             print_line("Type and press Enter. Ctrl-C stops an answer, Ctrl-D leaves.")
             prompt.open()
             screen = ChatScreen(sys.stdout, colour="NO_COLOR" not in os.environ)
-            conversation = Conversation(client, chat_id, agent_id)
-            _TerminalChat(runner, conversation, screen, prompt, home, model_named=greeting is not None).run()
+            _TerminalChat(runner, hubs, conversation, screen, prompt, home, model_named=greeting is not None).run()
         finally:
             prompt.close()
-            runner.run(client.__aexit__())
+            runner.run(conversation.client.__aexit__())
         print_line("Bye.")
 
 
