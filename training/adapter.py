@@ -1,4 +1,4 @@
-"""Trains the adapter of the packaged mind on one GPU, in about seventeen minutes (FST-04).
+"""Trains the adapter of the packaged mind on one GPU, in about fifteen minutes (FST-04).
 
 `python3 adapter.py FOLDER` reads what `adapter_data.py prepare` wrote and writes `adapter.npz` beside it; one that is
 there is trained further. It needs only torch and numpy, so that this one file can be copied to a machine that has a GPU
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 LAYERS, HEADS, KEY_HEADS, WIDTH, HEAD_WIDTH = 30, 9, 3, 576, 64
 ROTARY_BASE, SMALL = 100_000.0, 1e-5
 ADAPTED = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
-RANK, SCALE, RATE, BATCH, SORTED, EPOCHS, WARM_UP = 16, 2.0, 6e-4, 64, 16, 1.8, 50
+RANK, SCALE, RATE, BATCH, SORTED, EPOCHS, WARM_UP = 16, 2.0, 6e-4, 128, 12, 2.8, 50
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 IGNORED = -100
 

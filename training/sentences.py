@@ -40,7 +40,7 @@ _TRIES = 12
 """For a follow-up, to find an earlier message that says what it takes over."""
 UNRELATED = 0.25
 """The share of plain requests that come after something else."""
-SAME_TOOL = 0.4
+SAME_TOOL = 0.2
 """How often that was a request for the same tool, of which nothing is taken over."""
 MIDDLE = 0.15
 """How often the middle one is meant, where there is one."""

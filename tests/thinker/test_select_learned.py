@@ -159,3 +159,19 @@ def test_whatever_is_written_odds_are_odds(text: str) -> None:
     for step in odds.steps(text):
         assert not step.odds or sum(step.odds.values()) == pytest.approx(1, abs=1e-3)
     assert odds("")[NO_TOOL] == 1.0
+
+
+@pytest.mark.req("FST-03")
+@pytest.mark.parametrize(
+    ("text", "is_known"),
+    [
+        ("add horse shampoo to the Stable list", True),
+        ("12 * (3 + 4)", True),
+        ("Überweise bitte 300 € an Jana, morgen 9:00 – ok?", False),
+        ("¿Qué tiempo hace hoy en Bilbao (22:00)?", False),
+    ],
+)
+def test_signs_and_numbers_do_not_tell_whether_a_text_is_in_another_language(text: str, is_known: bool) -> None:
+    odds = packaged_tool_odds()
+    assert odds is not None
+    assert bool(odds(text)) is is_known
