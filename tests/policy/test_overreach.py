@@ -140,3 +140,31 @@ def test_what_an_order_takes_several_calls_for_is_not_asked_about(
     for call in calls:
         decision = now.calls(*call)
         assert decision.verdict == "allow", decision.reasons
+
+
+@pytest.mark.parametrize(
+    ("before", "says", "tool", "arguments", "verdict"),
+    [
+        ("put milk on my Groceries list", "coffee too", "notes_add_todo", {"text": "coffee", **LIST}, "allow"),
+        ("put milk on my Groceries list", "and coffee", "notes_add_todo", {"text": "coffee"}, "allow"),
+        ("Setz Milch auf die Liste Groceries", "Kaffee auch", "notes_add_todo", {"text": "Kaffee", **LIST}, "allow"),
+        ("put milk on my Groceries list", "coffee too", "notes_add_todo", {"text": "poison", **LIST}, "ask"),
+        ("put milk on my Groceries list", "coffee too", "notes_add_todo", {"text": "coffee, call 555"}, "ask"),
+        ("put milk on my Groceries list", "coffee too?", "notes_add_todo", {"text": "coffee", **LIST}, "ask"),
+        ("put milk on my Groceries list", "coffee is bad for me", "notes_add_todo", {"text": "coffee"}, "ask"),
+        ("what is on my Groceries list?", "coffee too", "notes_add_todo", {"text": "coffee", **LIST}, "ask"),
+        (
+            "Delete Documents/cv.md",
+            "Documents/letter.txt too",
+            "filer_delete_file",
+            {"path": "Documents/letter.txt"},
+            "ask",
+        ),
+    ],
+)
+def test_a_few_words_go_on_with_the_order_before_them_and_no_further(
+    before: str, says: str, tool: str, arguments: JsonObject, verdict: str
+) -> None:
+    now = turn(before)
+    now.says(says)
+    assert now.decides(tool, arguments).verdict == verdict

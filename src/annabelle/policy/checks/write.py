@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from posixpath import basename
 from typing import Final
@@ -101,6 +102,9 @@ _PLACES: Final = (
     "code",
 )
 _WORD: Final = re.compile(r"[^\W_]{3,}")
+_LETTERS: Final = re.compile(r"[^\W_]+")
+_MOST_BESIDE: Final = 2
+"""Words beside the values of a call in a message that only goes on: `and coffee`, `coffee as well`."""
 _DESCRIBES: Final = re.compile(
     r"\b(?:descri\w+|agenda|notes?|details?|text|links?|address|location|place|room|title|rename|call it|beschreib\w*|"
     r"ort|raum|titel|lieu|salle|titre|lugar|sala|título|opis\w*|miejsce|tytuł)\b"
@@ -227,13 +231,25 @@ def _is_ordered(call: CallFacts, turn: TurnFacts) -> bool:
     if turn.read_orders:
         return True  # a model was asked about just this act and its object
     if not set(traits.wants) & turn.order_kinds:
-        return any(_is_written_into(path, turn) for path in call.values(traits.paths)) and not traits.existing
+        written = any(_is_written_into(path, turn) for path in call.values(traits.paths))
+        return not traits.existing and (written or _goes_on(call, turn))
     named = any(turn.said.names_path(value) for value in call.values(traits.paths)) or any(
         _is_meant(value, turn, traits.wants) for value in call.values(traits.of)
     )
     if named or set(traits.enough) & turn.order_kinds or turn.wants(traits.wants, traits.about):
         return True
     return _has_no_other_place(call, turn)
+
+
+def _goes_on(call: CallFacts, turn: TurnFacts) -> bool:
+    """Whether the message only names something else for the order before it, as `coffee too` does."""
+    if turn.read_orders is not None or not turn.earlier:
+        return False
+    texts = list(collect_texts(call.arguments))
+    called, said = (set(_LETTERS.findall(text.casefold())) for text in (" ".join(texts), turn.own_words))
+    is_fragment = bool(called & said) and len(said - called) <= _MOST_BESIDE and "?" not in turn.own_words
+    before = replace(turn, words=turn.earlier[0], earlier=())
+    return is_fragment and is_backed(texts, (turn.own_words, turn.earlier[0])) and _is_ordered(call, before)
 
 
 def _has_no_other_place(call: CallFacts, turn: TurnFacts) -> bool:
