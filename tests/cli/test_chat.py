@@ -183,3 +183,21 @@ def test_an_answer_whose_hub_is_killed_goes_on_in_another(terminal: Open, home: 
     chat.expect(PROMPT)
     chat.type("\x04")
     assert chat.wait() == 0
+
+
+@pytest.mark.req("SKL-02", "SKL-09")
+def test_a_reminder_is_shown_above_the_line_that_is_being_typed(terminal: Open, home: Home):
+    chat = terminal()
+    chat.expect(PROMPT)
+    call = ("memory_store_skill", {"message": "stretch", "when": "in 5 seconds"})
+    chat.type(plan_text([call], say="I will remind you.") + "\n")
+    chat.expect(r"\nI will remind you\.")
+    chat.expect(PROMPT)
+    chat.type("half a sen")
+    chat.expect("⏰ stretch")
+    chat.expect(f"{PROMPT}half a sen")
+    chat.type("tence\n")
+    chat.expect("You said: .*\\s*half a sentence")
+    chat.expect(PROMPT)
+    chat.type("\x04")
+    assert chat.wait() == 0

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.req("INT-01")
 
 LANGUAGES = ("en", "de", "fr", "es", "pl")
 FOLDER = Path(__file__).parents[2] / "src/annabelle/language"
-TOOLS = {STOP, "get_status", "filer_list_files", "store_fact", "search_memories"}
+TOOLS = {STOP, "get_status", "filer_list_files", "store_fact", "search_memories", "memory_store_skill"}
 
 
 def call_of(text: str) -> tuple[str, dict[str, str]] | None:

@@ -167,6 +167,7 @@ def test_whatever_is_written_odds_are_odds(text: str) -> None:
     [
         ("add horse shampoo to the Stable list", True),
         ("12 * (3 + 4)", True),
+        ("sqrt of 7921", True),
         ("Überweise bitte 300 € an Jana, morgen 9:00 – ok?", False),
         ("¿Qué tiempo hace hoy en Bilbao (22:00)?", False),
     ],

@@ -20,6 +20,7 @@ from typing import NoReturn, TextIO, cast
 import typer
 
 from annabelle.cli.approval_prompt import WAITING_EXIT, ApprovalPrompter, fetch_questions
+from annabelle.cli.chat_news import ChatNews
 from annabelle.cli.conversation import Conversation
 from annabelle.cli.failure import print_error
 from annabelle.cli.hub_client import CliHubClient, find_hub
@@ -223,6 +224,7 @@ def run_chat(home: Home, chat_id: str, agent_id: str | None) -> None:
         client = CliHubClient(find_hub(home))
         conversation = Conversation(client, chat_id, agent_id)
         prompt = LinePrompt(home.history_file, home.forgotten_file)
+        news = ChatNews(home, prompt)
         try:
             with Spinner("Looking which model answers"):
                 status = runner.run(client.get("/status"))
@@ -232,9 +234,11 @@ def run_chat(home: Home, chat_id: str, agent_id: str | None) -> None:
                 print_paragraph(f"· {text}")
             print_line("Type and press Enter. Ctrl-C stops an answer, Ctrl-D leaves.")
             prompt.open()
+            news.start()
             screen = ChatScreen(sys.stdout, colour="NO_COLOR" not in os.environ)
             _TerminalChat(runner, hubs, conversation, screen, prompt, home, model_named=greeting is not None).run()
         finally:
+            news.stop()
             prompt.close()
             runner.run(conversation.client.__aexit__())
         print_line("Bye.")

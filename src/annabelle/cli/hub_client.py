@@ -178,16 +178,15 @@ class CliHubClient:
                 return found
             gone_since = None
 
-    def events(self, thread_id: str, last_id: str | None = None) -> AsyncGenerator[ServerEvent]:
-        """A thread's events after `last_id`, across reconnects."""
+    def events(self, thread_id: str | None = None, last_id: str | None = None) -> AsyncGenerator[ServerEvent]:
+        """A thread's events after `last_id`, or those of all threads, across reconnects."""
+        path = "/events" if thread_id is None else f"/threads/{thread_id}/events"
 
         @asynccontextmanager
         async def connect(after: str | None) -> AsyncGenerator[httpx.Response]:
             headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after is not None else {})
             timeout = httpx.Timeout(5.0, read=60.0)
-            async with self._http.stream(
-                "GET", f"/threads/{thread_id}/events", headers=headers, timeout=timeout
-            ) as response:
+            async with self._http.stream("GET", path, headers=headers, timeout=timeout) as response:
                 if response.is_error:
                     await response.aread()
                     raise _parse_error(response)

@@ -9,7 +9,8 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import typer
@@ -37,6 +38,9 @@ class LinePrompt:
     """Grows when something is forgotten; then this process must not write its history back."""
     text: str = "› "
     _forgotten_bytes: int = 0
+    _waits: bool = False
+    _unshown: list[str] = field(default_factory=list[str])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def open(self) -> None:
         if readline is None:
@@ -55,10 +59,28 @@ class LinePrompt:
 
     def read(self) -> str | None:
         """The next line, or None at the end of input. Ctrl-C raises KeyboardInterrupt."""
+        with self._lock:
+            for text in self._unshown:
+                sys.stdout.write(f"{text}\n")
+            self._unshown.clear()
+            self._waits = True
         try:
             return input(self.text)
         except EOFError:
             return None
+        finally:
+            with self._lock:
+                self._waits = False
+
+    def show_above(self, text: str) -> None:
+        """Show a text over the line that is being typed, from another thread; after the answer if one is under way."""
+        with self._lock:
+            if not self._waits:
+                self._unshown.append(text)
+                return
+            typed = "" if readline is None else readline.get_line_buffer()
+            sys.stdout.write(f"\r\x1b[K{text}\n{self.text}{typed}")
+            sys.stdout.flush()
 
 
 def read_answer(question: str) -> str | None:

@@ -12,13 +12,14 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import uvloop
 from dotenv import dotenv_values
 
 from annabelle import __version__
+from annabelle.core.clock import Clock, SystemClock
 from annabelle.core.home import Home
 from annabelle.core.secrets.redactor import Redactor, environment_secrets
 from annabelle.core.settings import Settings
@@ -57,6 +58,8 @@ from annabelle.hub.security.audit import LoginAudit, audit_server_changes, audit
 from annabelle.hub.security.identities import HomeUsers, Identities, owner_token
 from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.server import HttpServer, StopSignal
+from annabelle.hub.skills.fire_runner import FireRunner
+from annabelle.hub.skills.skill_service import SkillService, find_user_zone
 from annabelle.hub.tasks.background_calls import BackgroundCalls, QueuedCallJudge
 from annabelle.hub.tasks.subagents import Subagents
 from annabelle.hub.tasks.task_runner import TaskRunner
@@ -87,6 +90,7 @@ class HubStart:
     redact: Redactor
     socket: socket.socket
     forkserver: ForkServerProcess | None
+    clock: Clock = field(default_factory=SystemClock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +193,13 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     tasks = TaskRunner(
         storage=storage, agents=agents, lifecycle=base.lifecycle, subagents=subagents, call_tool=calls.run
     )
+    skills = SkillService(
+        database=database,
+        clock=start.clock,
+        time_zone=find_user_zone(settings.user_timezone),
+        toolbox=toolbox,
+    )
+    fires = FireRunner(storage=storage, service=skills, access=access, agents=agents, lifecycle=base.lifecycle)
     workflow = MessageWorkflow(
         base=base,
         storage=storage,
@@ -271,11 +282,11 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         services=HubServices(
             approvals=approval_service,
             rules=rules,
+            skills=skills,
             tasks=tasks,
             memory=memory,
             forgetting=forgetting,
             ledger=ledger,
-            tool_access=access,
         ),
     )
     register_native_tools(hub, calls)
@@ -308,6 +319,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         Component(start=finish_forgetting),
         Component(start=storage.durable.launch, stop=storage.durable.close),
         Component(resume=memory.start, stop=memory.stop),
+        Component(resume=fires.start, stop=fires.stop),
     )
     for component in components:
         stack.push_async_callback(component.stop)

@@ -26,6 +26,7 @@ from annabelle.hub.notices import HubNotice
 from annabelle.hub.security.audit import LoginAudit
 from annabelle.hub.security.identities import HomeUsers, Identities
 from annabelle.hub.security.tool_access import ToolAccess
+from annabelle.hub.skills.skill_service import SkillService
 from annabelle.hub.tasks.task_runner import TaskRunner
 from annabelle.hub.trust.rules import StandingRules
 from annabelle.toolbox.facade import Toolbox
@@ -75,11 +76,11 @@ class HubConversations:
 class HubServices:
     approvals: ApprovalService
     rules: StandingRules
+    skills: SkillService
     tasks: TaskRunner
     memory: HubMemory
     forgetting: ForgetService
     ledger: CostLedger
-    tool_access: ToolAccess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,15 @@ class HubContext:
     agents: AgentManager
     toolbox: Toolbox
     services: HubServices
+
+    @property
+    def tool_access(self) -> ToolAccess:
+        return ToolAccess(
+            registry=self.agents.registry,
+            users=self.security.users,
+            turns=self.conversations.turns,
+            toolbox=self.toolbox,
+        )
 
     def status(self) -> HubStatus:
         tools = self.toolbox.tools()

@@ -31,3 +31,6 @@ FORGETTING_FAILPOINTS = (
     "hub.forget_recorded",
 )
 """Reached only when something is forgotten."""
+
+SKILL_FAILPOINTS = ("hub.after_due", "hub.after_fire_begun", "hub.after_fire_work")
+"""Reached only when a skill is due."""

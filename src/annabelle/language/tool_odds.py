@@ -27,7 +27,7 @@ BUCKETS: Final = 1 << 16
 NO_TOOL: Final = ""
 """The name under which the odds of no tool stand."""
 _MAX_CHARACTERS: Final = 2_000
-_LEAST_KNOWN: Final = 0.55
+_LEAST_KNOWN, _FEWEST_LETTERS = 0.55, 3
 _FORMS: Final = (
     (
         re.compile(r"https?://\S+|\b[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|example|io|dev|info|co|eu|uk|de|fr|pl)\b\S*"),
@@ -118,8 +118,9 @@ class ToolOdds:
         words = split_words(text)
         if not words:
             return {NO_TOOL: 1.0}
-        letters = [word for word in words if word.isalpha()] or words
-        if self.words[[_bucket(word) for word in letters]].mean() < _LEAST_KNOWN:
+        letters = [word for word in words if word.isalpha()]
+        judged = letters if len(letters) >= _FEWEST_LETTERS else words
+        if self.words[[_bucket(word) for word in judged]].mean() < _LEAST_KNOWN:
             return {}
         found = features(words, after)
         mean = self.pieces[found].sum(axis=0, dtype=np.float32) * np.float32(self.piece_scale / np.sqrt(len(found)))

@@ -301,3 +301,50 @@ rules = Table(
     Column("revoked_at", UtcTimestamp),
     Index(None, "user_id", "state"),
 )
+
+skills = Table(
+    "skills",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("user_id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("thread_id", Text, ForeignKey("threads.id"), nullable=False),  # where it was made, and reports
+    Column("name", SafeText, nullable=False),
+    Column("description", SafeText, nullable=False),
+    Column("instructions", SafeText, nullable=False),
+    Column("trigger_type", Text, nullable=False),  # cron | manual | event
+    Column("trigger", JsonText, nullable=False),
+    Column("plan", JsonText),  # the one call of a skill that needs no model
+    Column("required_tools", JsonText, nullable=False),
+    Column("max_steps", Integer, nullable=False),
+    Column("notify", Boolean, nullable=False),
+    Column("notify_interval_minutes", Integer, nullable=False),
+    Column("missed", Text, nullable=False),  # run | skip | list
+    Column("enabled", Boolean, nullable=False),
+    Column("disabled_why", SafeText),
+    Column("failures", Integer, nullable=False),  # in a row
+    Column("next_due", UtcTimestamp),
+    Column("last_notified_at", UtcTimestamp),
+    Column("created_at", UtcTimestamp, nullable=False),
+    Column("updated_at", UtcTimestamp, nullable=False),
+    UniqueConstraint("user_id", "name"),
+    _partial_index("ix_skills_due", "next_due", where="enabled AND next_due IS NOT NULL"),
+    sqlite_autoincrement=True,
+)
+
+fires = Table(
+    "fires",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("skill_id", Counter, nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("name", SafeText, nullable=False),  # the skill's, which may be gone
+    Column("due_at", UtcTimestamp, nullable=False),
+    Column("state", Text, nullable=False),  # due | started | finished | failed | waiting | skipped | missed | unknown
+    Column("started_at", UtcTimestamp),
+    Column("finished_at", UtcTimestamp),
+    Column("result", JsonText),
+    UniqueConstraint("skill_id", "due_at"),
+    Index(None, "user_id", "due_at"),
+    _partial_index("ix_fires_open", "due_at", where="state IN ('due', 'started', 'waiting')"),
+)

@@ -47,7 +47,7 @@ router = ApiRouter("tools")
 async def list_tools(hub: TheHub, caller: Caller) -> Response:
     """The tools this caller may use: all for the owner, those its policy allows for an agent."""
     await hub.base.lifecycle.wait_ready()
-    tools = hub.services.tool_access.tools_for(caller)
+    tools = hub.tool_access.tools_for(caller)
     return _json(tools.model_dump_json(), tools.version)
 
 
@@ -59,7 +59,7 @@ async def call_tool(request: Request) -> Response:
     caller: CallerIdentity = request.state.identity
     call = await read_body(request, ToolCall)
     await hub.base.lifecycle.wait_ready()
-    access = hub.services.tool_access
+    access = hub.tool_access
     context = await access.make_context(caller, call, request.headers.get(CLIENT_HEADER))
     policy = access.authorize(caller, context, call)
     if caller.outside_agent is not None and context.agent_id is not None:

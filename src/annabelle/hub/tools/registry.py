@@ -8,6 +8,7 @@ from annabelle.hub.tasks.background_calls import BackgroundCalls
 from annabelle.hub.tools.chat import get_status_tool, propose_rule_tool, send_message_tools
 from annabelle.hub.tools.contacts import find_contact_tool
 from annabelle.hub.tools.memory import PlainMemory, register_with_memory, search_memories_tool, store_fact_tool
+from annabelle.hub.tools.skills import skill_tools
 from annabelle.hub.tools.tasks import get_job_status_tool, queue_task_tool, spawn_subagent_tool
 from annabelle.hub.tools.tool_search import ToolSearch, get_tool_catalog_tool
 
@@ -22,6 +23,8 @@ def register_native_tools(hub: HubContext, calls: BackgroundCalls) -> None:
     ).tool()
     ruling = propose_rule_tool(hub.services.rules)
     plain = PlainMemory(toolbox, agents, hub.storage.database)
-    finding = [searching, find_contact_tool(plain, toolbox, agents, hub.services.tool_access)]
-    toolbox.add_native([*own, *handing_on, ruling, *hub.services.memory.native_tools(), *finding])
+    finding = [searching, find_contact_tool(plain, toolbox, agents, hub.tool_access)]
+    toolbox.add_native(
+        [*own, *handing_on, *skill_tools(hub.services.skills), ruling, *hub.services.memory.native_tools(), *finding]
+    )
     register_with_memory(toolbox, [store_fact_tool(plain), search_memories_tool(plain)])

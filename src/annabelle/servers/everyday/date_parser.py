@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 
 from annabelle.core.errors import InvalidArguments
+from annabelle.language.spoken_dates import parse_in_any_language, to_clock
 from annabelle.servers.everyday.zones import Zone
 from annabelle.servers.kit import in_thread
-from annabelle.servers.kit.spoken_dates import parse_in_any_language, to_clock
 
 _CLOCK = re.compile(r"(\d{1,2})(?:[:.h](\d{2}))?(?::(\d{2}))?\s*([ap])?\.?m?\.?", re.IGNORECASE)
 

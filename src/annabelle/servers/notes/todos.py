@@ -13,9 +13,9 @@ from pydantic import Field
 from annabelle.core.errors import Conflict, InvalidArguments, NotFound, TooLarge
 from annabelle.core.messages import now
 from annabelle.core.result_text import for_model, read_on
+from annabelle.language.spoken_dates import SpokenDay
 from annabelle.servers.kit import Result, tool
 from annabelle.servers.kit.pagination import get_page
-from annabelle.servers.kit.spoken_dates import SpokenDay
 from annabelle.servers.notes.markdown import Priority, Todo, TodoList, make_list, parse_list
 from annabelle.servers.notes.notes_folder import LISTS, LockedNotes, MarkdownFile, NotesFolder
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from annabelle.core.errors import InvalidArguments
-from annabelle.servers.kit.spoken_dates import ENGLISH, OTHER_LANGUAGES, parse_spoken, to_clock
+from annabelle.language.spoken_dates import ENGLISH, OTHER_LANGUAGES, parse_spoken, to_clock
 from annabelle.servers.mail_calendar.calendar.event import EventDraft, EventSpan
 from annabelle.servers.mail_calendar.calendar.times import add_length, to_zone
 

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import TypeVar
 
 from annabelle.core.errors import InvalidArguments
-from annabelle.servers.kit.spoken_dates import parse_in_any_language
+from annabelle.language.spoken_dates import parse_in_any_language
 from annabelle.servers.mail_calendar.calendar.event import DayOrTime, EventSpan, EventWindow
 
 T = TypeVar("T", date, datetime)

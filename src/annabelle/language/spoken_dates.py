@@ -6,18 +6,11 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BeforeValidator
 from pydantic_core import PydanticCustomError
-
-from annabelle.servers.kit.lazy_import import deferred_module
-
-if TYPE_CHECKING:
-    from dateparser import date as dateparser_date
-else:
-    dateparser_date = deferred_module("dateparser.date")
 
 ENGLISH = ("en",)
 OTHER_LANGUAGES = ("de", "fr", "es", "it", "pt", "nl", "pl", "sv", "da", "tr", "cs", "ru", "uk")
@@ -46,8 +39,10 @@ def parse_spoken(text: str, now: datetime, languages: tuple[str, ...]) -> Spoken
         "RETURN_AS_TIMEZONE_AWARE": False,
         "RETURN_TIME_AS_PERIOD": True,
     }
+    from dateparser.date import DateDataParser  # noqa: PLC0415  slow to import, and most processes read no date
+
     try:
-        found = dateparser_date.DateDataParser(languages=list(languages), settings=settings).get_date_data(text)
+        found = DateDataParser(languages=list(languages), settings=settings).get_date_data(text)
     except (ValueError, OverflowError, TypeError, RecursionError):
         return None  # beyond the calendar, or words the library cannot handle
     if found.date_obj is None:

@@ -1,0 +1,1 @@
+"""What Annabelle does by itself: skills, the timer that fires them, and what becomes of each fire."""

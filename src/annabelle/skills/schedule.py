@@ -1,0 +1,128 @@
+"""When a skill is due: a cron expression in a time zone, an interval, or one moment (SKL-01).
+
+A skill is due at instants, not at wall clock times. Where the clock is put forward, a time that does not exist is due
+when the clock has moved on; where it is put back, a time that comes twice is due once. An expression that means every
+hour is due in every hour that passes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from croniter import CroniterError, croniter
+
+from annabelle.core.errors import InvalidArguments
+from annabelle.core.tools import JsonObject
+
+_LONGEST_CHANGE: Final = timedelta(hours=3)
+"""No clock was ever put forward or back by more."""
+_FIELDS: Final = 5
+MOST_MINUTES: Final = 366 * 24 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class CronSchedule:
+    expression: str
+    time_zone: ZoneInfo
+
+    def next_after(self, moment: datetime) -> datetime | None:
+        """The first instant after this one; None for a day that never comes, as 30 February."""
+        local = moment.astimezone(self.time_zone).replace(tzinfo=None)
+        walls = croniter(self.expression, local - _LONGEST_CHANGE)
+        first: datetime | None = None
+        while True:
+            try:
+                wall: datetime = walls.get_next(datetime)
+            except CroniterError:
+                return first
+            for due in self._instants(wall):
+                if due > moment and (first is None or due < first):
+                    first = due
+            if first is not None and wall > local + _LONGEST_CHANGE:
+                return first
+
+    def _instants(self, wall: datetime) -> list[datetime]:
+        """The instants at which clocks show this time: one, none or two."""
+        both = [wall.replace(tzinfo=self.time_zone, fold=fold).astimezone(UTC) for fold in (0, 1)]
+        if both[0] == both[1]:
+            return both[:1]
+        every_hour = self.expression.split()[1].startswith("*")
+        is_gap = both[0].astimezone(self.time_zone).replace(tzinfo=None) != wall
+        if is_gap:
+            return [] if every_hour else both[:1]
+        return both if every_hour else both[:1]
+
+    @property
+    def trigger(self) -> JsonObject:
+        return {"schedule": self.expression, "timezone": self.time_zone.key}
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalSchedule:
+    """Due in equal steps from a first moment, whatever clocks show."""
+
+    minutes: int
+    begin: datetime
+
+    def next_after(self, moment: datetime) -> datetime | None:
+        step = timedelta(minutes=self.minutes)
+        passed = max(0, (moment - self.begin) // step)
+        return self.begin + (passed + 1) * step
+
+    @property
+    def trigger(self) -> JsonObject:
+        return {"interval_minutes": self.minutes, "begin": self.begin.isoformat()}
+
+
+@dataclass(frozen=True, slots=True)
+class OneMoment:
+    """Due once."""
+
+    at: datetime
+
+    def next_after(self, moment: datetime) -> datetime | None:
+        return self.at if self.at > moment else None
+
+    @property
+    def trigger(self) -> JsonObject:
+        return {"at": self.at.isoformat()}
+
+
+Schedule = CronSchedule | IntervalSchedule | OneMoment
+
+
+def read_schedule(trigger: JsonObject) -> Schedule | None:
+    """The schedule of a stored trigger; None for one that is not about time."""
+    if "at" in trigger:
+        return OneMoment(datetime.fromisoformat(str(trigger["at"])))
+    if "interval_minutes" in trigger:
+        begin = datetime.fromisoformat(str(trigger["begin"]))
+        return IntervalSchedule(int(str(trigger["interval_minutes"])), begin)
+    if "schedule" in trigger:
+        return CronSchedule(str(trigger["schedule"]), find_time_zone(str(trigger["timezone"])))
+    return None
+
+
+def parse_cron(expression: str, time_zone: ZoneInfo) -> CronSchedule:
+    fields = expression.split()
+    if len(fields) != _FIELDS or not croniter.is_valid(expression):
+        raise InvalidArguments(
+            f"“{expression}” is no cron expression.",
+            hint="It has five fields: minute, hour, day, month, weekday, as in 0 6 * * 1-5.",
+        )
+    found = CronSchedule(" ".join(fields), time_zone)
+    if found.next_after(datetime.now(UTC)) is None:
+        raise InvalidArguments(f"“{expression}” names a day that never comes.")
+    return found
+
+
+def find_time_zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise InvalidArguments(
+            f"There is no time zone {name}.", hint="Name a place of it, as in Europe/Berlin."
+        ) from error

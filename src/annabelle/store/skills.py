@@ -1,0 +1,216 @@
+"""Skills, and a row for every time one is due (SKL-01, SKL-08)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from annabelle.core.errors import Conflict
+from annabelle.core.messages import now
+from annabelle.core.tools import JsonObject
+from annabelle.store.portable_sql import InsertNew, field_values, from_row, read_all, read_first, require_found
+from annabelle.store.tables import fires, skills
+
+FireState = Literal["due", "started", "finished", "failed", "waiting", "skipped", "missed", "unknown"]
+_OPEN = ("due", "started", "waiting")
+
+_insert_fire = InsertNew(fires, ["skill_id", "due_at"], whole_rows=True)
+_by_id = select(skills).where(skills.c.id == bindparam("id"))
+_own = _by_id.where(skills.c.user_id == bindparam("user_id"))
+_named = select(skills).where(
+    skills.c.user_id == bindparam("user_id"), func.lower(skills.c.name) == func.lower(bindparam("name"))
+)
+_timed = select(skills).where(skills.c.enabled, skills.c.next_due.is_not(None))
+_due = _timed.where(skills.c.next_due <= bindparam("at")).order_by(skills.c.next_due, skills.c.id)
+_fire_by_id = select(fires).where(fires.c.id == bindparam("id"))
+_begin = (
+    update(fires)
+    .where(fires.c.id == bindparam("fire"), fires.c.state == "due")
+    .values(state="started", started_at=bindparam("at"))
+)
+_finish = (
+    update(fires)
+    .where(fires.c.id == bindparam("fire"), fires.c.state.in_(_OPEN))
+    .values(state=bindparam("new_state"), result=bindparam("new_result"), finished_at=bindparam("at"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewSkill:
+    user_id: str
+    agent_id: str
+    thread_id: str
+    name: str
+    description: str
+    instructions: str
+    trigger_type: str
+    trigger: JsonObject
+    plan: JsonObject | None
+    required_tools: list[str]
+    max_steps: int
+    notify: bool
+    notify_interval_minutes: int
+    missed: str
+    enabled: bool
+    next_due: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSkill:
+    id: int
+    user_id: str
+    agent_id: str
+    thread_id: str
+    name: str
+    description: str
+    instructions: str
+    trigger_type: str
+    trigger: JsonObject
+    plan: JsonObject | None
+    required_tools: list[str]
+    max_steps: int
+    notify: bool
+    notify_interval_minutes: int
+    missed: str
+    enabled: bool
+    disabled_why: str | None
+    failures: int
+    next_due: datetime | None
+    last_notified_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFire:
+    id: str
+    skill_id: int
+    user_id: str
+    name: str
+    due_at: datetime
+    state: FireState
+    started_at: datetime | None
+    finished_at: datetime | None
+    result: JsonObject | None
+
+    @property
+    def open(self) -> bool:
+        return self.state in _OPEN
+
+
+def add_skill(connection: Connection, new: NewSkill) -> StoredSkill:
+    """Stores a skill; Conflict if the person has one of this name."""
+    at = now()
+    values = {**field_values(new), "failures": 0, "created_at": at, "updated_at": at}
+    try:
+        with connection.begin_nested():
+            row = connection.execute(insert(skills).returning(skills), values).mappings().one()
+    except IntegrityError as error:
+        raise Conflict(
+            f"There is a skill “{new.name}” already.", hint="Change that one, or give this one another name."
+        ) from error
+    return from_row(StoredSkill, row)
+
+
+def find_skill(connection: Connection, named: str | int, user_id: str) -> StoredSkill:
+    """A skill of this person by its number, its name, or words of it that no other has; NotFound for anyone else's."""
+    found = read_first(connection, StoredSkill, _named, {"name": str(named), "user_id": user_id})
+    if found is None and str(named).isdecimal():
+        found = read_first(connection, StoredSkill, _own, {"id": int(named), "user_id": user_id})
+    if found is None and (words := str(named).casefold().strip()):
+        alike = [
+            one for one in list_skills(connection, user_id) if words in f"{one.name}\n{one.instructions}".casefold()
+        ]
+        running = [one for one in alike if one.enabled] or alike
+        if len(running) > 1:
+            names = ", ".join(one.name for one in running[:5])
+            raise Conflict(f"Several skills are about “{named}”: {names}.", hint="Say which one.")
+        found = running[0] if running else None
+    return require_found(found, f"skill “{named}”", hint="annabelle skills list shows those there are.")
+
+
+def load_skill(connection: Connection, skill_id: int) -> StoredSkill | None:
+    """A skill of any person, for internal use; None once it was deleted."""
+    return read_first(connection, StoredSkill, _by_id, {"id": skill_id})
+
+
+def list_skills(connection: Connection, user_id: str) -> list[StoredSkill]:
+    own = select(skills).where(skills.c.user_id == user_id)
+    return read_all(connection, StoredSkill, own.order_by(skills.c.next_due.is_(None), skills.c.next_due, skills.c.id))
+
+
+def update_skill(connection: Connection, skill_id: int, changes: Mapping[str, object]) -> StoredSkill:
+    try:
+        with connection.begin_nested():
+            connection.execute(update(skills).where(skills.c.id == skill_id).values(**changes, updated_at=now()))
+    except IntegrityError as error:
+        raise Conflict(f"There is a skill “{changes.get('name')}” already.") from error
+    return require_found(load_skill(connection, skill_id), f"skill {skill_id}")
+
+
+def delete_skill(connection: Connection, skill_id: int) -> None:
+    """Deletes it for good. What it did stays; what has not begun is skipped."""
+    connection.execute(delete(skills).where(skills.c.id == skill_id))
+    waiting = update(fires).where(fires.c.skill_id == skill_id, fires.c.state == "due")
+    connection.execute(waiting.values(state="skipped", finished_at=now(), result={"text": "The skill was deleted."}))
+
+
+def next_due_at(connection: Connection) -> datetime | None:
+    """When the next skill of anybody is due."""
+    row = connection.execute(_timed.order_by(skills.c.next_due).limit(1)).mappings().first()
+    return None if row is None else from_row(StoredSkill, row).next_due
+
+
+def list_due_skills(connection: Connection, at: datetime, limit: int) -> list[StoredSkill]:
+    return read_all(connection, StoredSkill, _due.limit(limit), {"at": at})
+
+
+def add_fires(connection: Connection, skill: StoredSkill, instants: Sequence[tuple[datetime, str]]) -> list[StoredFire]:
+    """Writes down when a skill is or was due. What stands there already is left, and not returned."""
+    added: list[StoredFire] = []
+    for due_at, state in instants:
+        values = {
+            "id": f"fire_{skill.id}_{due_at.timestamp():.3f}".replace(".", "_"),
+            "skill_id": skill.id,
+            "user_id": skill.user_id,
+            "name": skill.name,
+            "due_at": due_at,
+            "state": state,
+            "finished_at": None if state == "due" else now(),
+        }
+        row = _insert_fire.insert(connection, values)
+        if row is not None:
+            added.append(from_row(StoredFire, row))
+    return added
+
+
+def begin_fire(connection: Connection, fire_id: str, at: datetime) -> bool:
+    """Marks a due fire as started; returns whether it was due."""
+    return connection.execute(_begin, {"fire": fire_id, "at": at}).rowcount == 1
+
+
+def finish_fire(connection: Connection, fire_id: str, state: FireState, result: JsonObject, at: datetime) -> bool:
+    """Stores how a fire ended; returns False if it had ended before."""
+    change: JsonObject = {"fire": fire_id, "new_state": state, "new_result": result, "at": at}
+    return connection.execute(_finish, change).rowcount == 1
+
+
+def load_fire(connection: Connection, fire_id: str) -> StoredFire:
+    return require_found(read_first(connection, StoredFire, _fire_by_id, {"id": fire_id}), f"fire {fire_id}")
+
+
+def list_open_fires(connection: Connection) -> list[StoredFire]:
+    return read_all(connection, StoredFire, select(fires).where(fires.c.state.in_(_OPEN)).order_by(fires.c.due_at))
+
+
+def list_fires(connection: Connection, user_id: str, skill_id: int | None = None, limit: int = 50) -> list[StoredFire]:
+    """A person's fires, newest first."""
+    own = select(fires).where(fires.c.user_id == user_id)
+    if skill_id is not None:
+        own = own.where(fires.c.skill_id == skill_id)
+    return read_all(connection, StoredFire, own.order_by(fires.c.due_at.desc()).limit(limit))

@@ -1,0 +1,237 @@
+"""Skills that fire in a hub whose clock the test moves: each due instant ends once, and is told once (SKL-08)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import Connection
+
+from annabelle.core.errors import NotFound
+from annabelle.core.home import Home
+from annabelle.core.messages import OWNER
+from annabelle.core.secrets.redactor import Redactor
+from annabelle.core.settings import Settings
+from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
+from annabelle.hub.boot import HubStart, RunningHub, assemble
+from annabelle.hub.instance import bind_port
+from annabelle.hub.skills.skill_service import SkillOwner, SkillService
+from annabelle.store import messages, skills, threads
+from annabelle.store.skills import StoredFire, StoredSkill
+from annabelle.toolbox.catalogue import NativeTool
+from support.timing import seconds
+from support.virtual_clock import VirtualClock
+
+BEGIN = datetime(2027, 3, 26, 11, tzinfo=UTC)
+"""Two days before the clocks change in Berlin."""
+READS = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
+ANY: JsonObject = {"type": "object", "properties": {}}
+
+
+class House:
+    """A hub without servers and HTTP, and a tool that a skill may call."""
+
+    def __init__(self, machine: RunningHub, clock: VirtualClock) -> None:
+        self.machine, self.clock = machine, clock
+        self.fails, self.calls = 0, 0
+        look = NativeTool("look_around", "x", ANY, self._look, READS)
+        machine.hub.toolbox.add_native([look])
+
+    async def _look(self, _arguments: JsonObject, _context: CallContext) -> ToolResult:
+        self.calls += 1
+        if self.fails:
+            self.fails -= 1
+            return ToolResult.failure(NotFound("There is nothing to see.").body())
+        return ToolResult(text="All is quiet.", trust="trusted")
+
+    @property
+    def service(self) -> SkillService:
+        return self.machine.hub.services.skills
+
+    async def add(self, **given: object) -> StoredSkill:
+        def find(conn: Connection) -> str:
+            return threads.find_or_create_thread(
+                conn, channel="api", chat_id="main", user_id=OWNER, agent_id="annabelle"
+            ).id
+
+        thread_id = await self.machine.hub.storage.database.write(find)
+        return await self.service.add(given, SkillOwner(OWNER, "annabelle", thread_id))
+
+    async def add_looking(self, **given: object) -> StoredSkill:
+        return await self.add(name="look", execution_plan=[{"toolName": "look_around"}], **given)
+
+    async def fires(self) -> list[StoredFire]:
+        await self.ended()
+        return sorted(await self.service.history(OWNER, None, 500), key=lambda fire: fire.due_at)
+
+    async def ended(self) -> None:
+        """Until no fire is under way."""
+        async with asyncio.timeout(seconds(30)):
+            while await self.machine.hub.storage.database.read(skills.list_open_fires):  # noqa: ASYNC110  a row ends
+                await asyncio.sleep(0.01)
+
+    async def run(self, span: timedelta) -> None:
+        end = self.clock.now() + span
+        while self.clock.now() < end:
+            await self.clock.settle()
+            due = await self.machine.hub.storage.database.read(skills.next_due_at)
+            await self.clock.jump(min(end, due) if due is not None else end)
+            await self.ended()
+
+    async def said(self) -> list[str]:
+        def read(conn: Connection) -> list[str]:
+            known = threads.list_threads(conn, OWNER)
+            return [one.content for thread in known for one in messages.list_messages(conn, thread.id, OWNER)]
+
+        return await self.machine.hub.storage.database.read(read)
+
+
+@asynccontextmanager
+async def open_house(home: Home, clock: VirtualClock) -> AsyncGenerator[House]:
+    known = {
+        "annabelle_port": 0,
+        "nursery_enabled": False,
+        "thinker_warm_spare": False,
+        "user_timezone": "Europe/Berlin",
+    }
+    with bind_port(0) as sock:
+        async with AsyncExitStack() as stack:
+            settings = Settings.model_validate(known)
+            machine = await assemble(HubStart(home, settings, Redactor(), sock, None, clock), stack)
+            house = House(machine, clock)
+            await machine.hub.agents.start()
+            await machine.hub.storage.durable.launch()
+            machine.hub.base.lifecycle.mark_ready()
+            fires = machine.components[-1]
+            await fires.resume()
+            yield house
+            await fires.stop()
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock(BEGIN)
+
+
+@pytest.fixture
+async def house(home: Home, clock: VirtualClock) -> AsyncIterator[House]:
+    async with open_house(home, clock) as made:
+        yield made
+
+
+@pytest.mark.req("SKL-01", "SKL-02", "SKL-09", "SKL-11")
+async def test_a_reminder_is_told_once_when_it_is_due_and_is_over_then(house: House) -> None:
+    skill = await house.add(message="stretch", when="in 10 minutes")
+    await house.run(timedelta(minutes=9))
+    assert await house.said() == []
+    await house.run(timedelta(days=2))
+    assert await house.said() == ["⏰ stretch"]
+    assert [(fire.due_at, fire.state) for fire in await house.fires()] == [(BEGIN + timedelta(minutes=10), "finished")]
+    assert not (await house.service.get(skill.id, OWNER)).enabled
+
+
+@pytest.mark.req("SKL-01", "SKL-08")
+async def test_what_comes_every_day_comes_at_the_same_hour_across_a_change_to_summer_time(house: House) -> None:
+    await house.add_looking(schedule="0 6 * * *")
+    await house.run(timedelta(days=4))
+    assert [fire.due_at.hour for fire in await house.fires()] == [5, 4, 4, 4]
+    assert await house.said() == ["All is quiet."] * 4
+
+
+@pytest.mark.req("SKL-08")
+@pytest.mark.parametrize(
+    ("policy", "states", "said"),
+    [
+        ("run", ["missed", "missed", "finished"], ["All is quiet."]),
+        ("skip", ["missed"] * 3, []),
+        ("list", ["missed"] * 3, ["“look” was missed: Saturday 2027-03-27 06:00, Sunday 2027-03-28 06:00, "
+                                  "Monday 2027-03-29 06:00."]),
+    ],
+)  # fmt: skip
+async def test_what_was_missed_while_the_machine_was_off(
+    house: House, policy: str, states: list[str], said: list[str]
+) -> None:
+    await house.add_looking(schedule="0 6 * * *", if_missed=policy)
+    await house.clock.jump(BEGIN + timedelta(days=3))
+    assert [fire.state for fire in await house.fires()] == states
+    assert await house.said() == said
+
+
+@pytest.mark.req("SKL-08", "DUR-01")
+async def test_a_restart_loses_and_doubles_nothing(home: Home, clock: VirtualClock) -> None:
+    async with open_house(home, clock) as house:
+        await house.add_looking(schedule="0 6 * * *")
+        await house.add(message="stretch", when="in 3 days")
+        await house.run(timedelta(days=1))
+    clock.moment += timedelta(days=1)
+    async with open_house(home, clock) as house:
+        await house.run(timedelta(days=2))
+        fires = await house.fires()
+        assert len({(fire.skill_id, fire.due_at) for fire in fires}) == len(fires) == 5
+        assert {fire.state for fire in fires} == {"finished"}
+        assert (await house.said()).count("⏰ stretch") == 1
+
+
+@pytest.mark.req("SKL-04")
+async def test_a_failure_is_tried_again_and_the_fifth_in_a_row_switches_off_and_says_so(house: House) -> None:
+    house.fails = 9
+    skill = await house.add_looking(at="2027-03-26T13:00")
+    await house.run(timedelta(hours=6))
+    first = datetime(2027, 3, 26, 12, tzinfo=UTC)
+    minutes = [(fire.due_at - first).total_seconds() / 60 for fire in await house.fires()]
+    assert minutes == [0, 1, 6, 21, 81]
+    assert (await house.service.get(skill.id, OWNER)).disabled_why == "There is nothing to see."
+    (told,) = await house.said()
+    assert told.startswith("“look” failed 5 times and is switched off now.")
+
+
+@pytest.mark.req("SKL-04")
+async def test_a_success_ends_the_count_of_failures(house: House) -> None:
+    house.fails = 2
+    skill = await house.add_looking(schedule="0 6 * * *")
+    await house.run(timedelta(days=1))
+    assert [fire.state for fire in await house.fires()] == ["failed", "failed", "finished"]
+    assert (await house.service.get(skill.id, OWNER)).failures == 0
+
+
+async def test_a_skill_that_is_off_or_deleted_fires_no_more_and_its_history_stays(house: House) -> None:
+    skill = await house.add_looking(schedule="0 6 * * *")
+    await house.run(timedelta(days=1))
+    await house.service.update("look", {"enabled": False}, OWNER)
+    await house.run(timedelta(days=1))
+    assert len(await house.fires()) == 1
+    await house.service.update("look", {"enabled": True}, OWNER)
+    await house.service.delete(skill.id, OWNER)
+    await house.run(timedelta(days=2))
+    assert len(await house.fires()) == 1
+
+
+async def test_a_skill_can_be_run_by_hand_beside_its_schedule(house: House) -> None:
+    await house.add_looking(schedule="0 6 * * *", enabled=False)
+    await house.service.run_now("look", OWNER)
+    await house.clock.settle()
+    assert [fire.state for fire in await house.fires()] == ["finished"]
+
+
+async def test_messages_are_no_more_frequent_than_asked_for(house: House) -> None:
+    await house.add_looking(interval_minutes=10, notify_interval_minutes=60)
+    await house.run(timedelta(hours=2))
+    assert len(await house.fires()) == 12
+    assert len(await house.said()) == 2
+
+
+async def test_another_person_sees_and_changes_nothing(house: House) -> None:
+    await house.add_looking(schedule="0 6 * * *")
+    assert await house.service.list("guest") == []
+    with pytest.raises(NotFound):
+        await house.service.delete("look", "guest")
+
+
+async def test_two_reminders_of_the_same_words_are_two_and_a_repeated_call_is_one(house: House) -> None:
+    first = await house.add(message="stretch", when="in 10 minutes")
+    again = await house.add(message="stretch", when="in 10 minutes")
+    second = await house.add(message="stretch", when="in 20 minutes")
+    assert (first.id, first.name, second.name) == (again.id, "stretch", "stretch (2)")
