@@ -146,7 +146,10 @@ def test_what_an_order_takes_several_calls_for_is_not_asked_about(
     ("before", "says", "tool", "arguments", "verdict"),
     [
         ("put milk on my Groceries list", "coffee too", "notes_add_todo", {"text": "coffee", **LIST}, "allow"),
-        ("put milk on my Groceries list", "and coffee", "notes_add_todo", {"text": "coffee"}, "allow"),
+        ("put milk on my Groceries list", "coffee and tea too", "notes_add_todo", {"text": "coffee and tea"}, "allow"),
+        ("put milk on my Groceries list", "no coffee please", "notes_add_todo", {"text": "coffee"}, "ask"),
+        ("put milk on my Groceries list", "not coffee", "notes_add_todo", {"text": "coffee"}, "ask"),
+        ("Setz Milch auf die Liste Groceries", "kein Kaffee", "notes_add_todo", {"text": "Kaffee"}, "ask"),
         ("Setz Milch auf die Liste Groceries", "Kaffee auch", "notes_add_todo", {"text": "Kaffee", **LIST}, "allow"),
         ("put milk on my Groceries list", "coffee too", "notes_add_todo", {"text": "poison", **LIST}, "ask"),
         ("put milk on my Groceries list", "coffee too", "notes_add_todo", {"text": "coffee, call 555"}, "ask"),

@@ -67,6 +67,29 @@ def test_what_comes_again_and_again_is_read(words: str, trigger: dict[str, objec
     assert {name: found[name] for name in trigger} == trigger
 
 
+@pytest.mark.parametrize(
+    ("now", "due"),
+    [
+        ("2027-03-28T00:30+00:00", "2027-03-28T02:30:00+00:00"),  # the clocks are put forward in between
+        ("2027-10-31T00:30+00:00", "2027-10-31T02:30:00+00:00"),  # and back
+        ("2027-10-31T01:30+00:00", "2027-10-31T03:30:00+00:00"),  # in the hour that comes twice
+    ],
+)
+def test_a_span_is_as_long_as_it_says_whatever_clocks_show(now: str, due: str) -> None:
+    at = datetime.fromisoformat(now)
+    assert read_when("in 2 hours", at, BERLIN).trigger == {"at": due}
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["every month on the 15th at 9", "every 2 weeks on monday at 9", "every other monday", "every 2 months",
+     "every 99999999999 days", "9999-12-31T23:59:59-12:00"],
+)  # fmt: skip
+def test_what_would_be_misread_is_refused(words: str) -> None:
+    with pytest.raises(InvalidArguments):
+        read_when(words, NOW, BERLIN)
+
+
 @pytest.mark.parametrize("words", ["now", "yesterday", "yesterday at 5pm", "blue", "", "30 February", "2020-01-01"])
 def test_what_is_over_or_no_time_is_refused(words: str) -> None:
     with pytest.raises(InvalidArguments):

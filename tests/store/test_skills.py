@@ -65,6 +65,7 @@ async def test_the_next_due_is_the_earliest_that_is_on(db: Database) -> None:
 async def test_a_skill_is_found_by_number_name_or_words_of_its_own(db: Database) -> None:
     first = await db.write(lambda conn: add(conn, "Water the plants"))
     await db.write(lambda conn: add(conn, "Water bill"))
+    await db.write(lambda conn: add(conn, "Take 77 pills"))
 
     async def find(named: str | int) -> str:
         return (await db.read(lambda conn: skills.find_skill(conn, named, OWNER))).name
@@ -73,8 +74,9 @@ async def test_a_skill_is_found_by_number_name_or_words_of_its_own(db: Database)
     assert await find("plants") == "Water the plants"
     with pytest.raises(Conflict, match=r"Water the plants, Water bill|Water bill, Water the plants"):
         await find("water")
-    with pytest.raises(NotFound):
-        await find("dentist")
+    for unknown in ("dentist", "77", "9" * 40):
+        with pytest.raises(NotFound):
+            await find(unknown)
     with pytest.raises(Conflict, match="already"):
         await db.write(lambda conn: add(conn, "Water bill"))
 

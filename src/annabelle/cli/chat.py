@@ -78,14 +78,15 @@ class _TerminalChat:
 
     def _run_turn(self, line: str) -> None:
         self.conversation.message_id = None
+        line_id = new_id("cli")
         try:
-            asked = self.runner.run(self._say(line))
+            asked = self.runner.run(self._say(line, line_id))
         except HubUnreachable:
             if running_hub(self.home) is not None:
                 raise
             self._start_hub()
             kept = self.conversation.message_id
-            asked = self.runner.run(self._say(line)) if kept is None else self._go_on(kept)
+            asked = self.runner.run(self._say(line, line_id)) if kept is None else self._go_on(kept)
         ApprovalPrompter(self.runner, self.conversation.client).until_settled(asked, self._go_on)
 
     def _start_hub(self) -> None:
@@ -120,8 +121,8 @@ class _TerminalChat:
             sys.stdout.write("\n")
             print_error(error.body())
 
-    async def _say(self, line: str) -> Sequence[str]:
-        asked = await self._show(self.conversation.say(line))
+    async def _say(self, line: str, line_id: str) -> Sequence[str]:
+        asked = await self._show(self.conversation.say(line, line_id))
         if not self.model_named:
             await self._name_model()
         return asked

@@ -25,12 +25,15 @@ class ChatNews:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._following: asyncio.Task[None] | None = None
         self._thread: threading.Thread | None = None
+        self._last_id: str | None = None
+        self._stopped = threading.Event()
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="chat-news", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
+        self._stopped.set()
         if self._loop is not None and self._following is not None:
             with contextlib.suppress(RuntimeError):  # it has ended by itself
                 self._loop.call_soon_threadsafe(self._following.cancel)
@@ -44,14 +47,15 @@ class ChatNews:
     async def _begin(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._following = asyncio.current_task()
-        while True:
-            with contextlib.suppress(AnnabelleError):
+        while not self._stopped.is_set():
+            with contextlib.suppress(AnnabelleError, OSError, ValueError):
                 await self._follow()
             await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _follow(self) -> None:
-        async with CliHubClient.for_home(self._home) as client, aclosing(client.events()) as events:
+        async with CliHubClient.for_home(self._home) as client, aclosing(client.events(None, self._last_id)) as events:
             async for event in events:
+                self._last_id = event.id or self._last_id
                 if (text := read_unasked(event)) is not None:
                     self._prompt.show_above(clean(text))
 

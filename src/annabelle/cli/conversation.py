@@ -51,14 +51,14 @@ class Conversation:
     message_id: str | None = None
     last_id: str | None = None
 
-    async def post(self, text: str) -> str:
-        """Post the text and return the message id. It is durable from here on."""
+    async def post(self, text: str, external_id: str | None = None) -> str:
+        """Post the text and return the message id. It is durable from here on; the same external id is the same."""
         body: JsonObject = {
             "text": text,
             "channel": CHANNEL,
             "chatId": self.chat_id,
             "senderId": SENDER,
-            "externalId": new_id("cli"),
+            "externalId": external_id or new_id("cli"),
         }
         if self.agent_id is not None:
             body["agentId"] = self.agent_id
@@ -67,9 +67,9 @@ class Conversation:
         self.last_id = str(accepted["lastEventId"]) if accepted.get("lastEventId") is not None else self.last_id
         return self.message_id
 
-    async def say(self, text: str) -> AsyncGenerator[TurnChange]:
+    async def say(self, text: str, external_id: str | None = None) -> AsyncGenerator[TurnChange]:
         """Post the text and yield changes until the turn ends or fails."""
-        async with contextlib.aclosing(self.follow(await self.post(text))) as changes:
+        async with contextlib.aclosing(self.follow(await self.post(text, external_id))) as changes:
             async for change in changes:
                 yield change
 

@@ -11,7 +11,7 @@ from annabelle.skills.skill_input import MissedPolicy
 
 ON_TIME: Final = timedelta(minutes=10)
 """A fire that is no later than this was not missed."""
-MOST_AT_ONCE: Final = 2_000
+MOST_AT_ONCE: Final = 200
 """Of those missed in a row only so many are written down; the ones between them and now are not."""
 RETRY_MINUTES: Final = (1, 5, 15, 60)
 """After the first, second … failure in a row; one more disables the skill (SKL-04)."""
@@ -35,8 +35,13 @@ def plan_due(schedule: Schedule, next_due: datetime, now: datetime, missed: Miss
             return DueFires(_judge(instants, now, missed), None)
         following = after
     if following <= now:
-        after = schedule.next_after(now)
-        return DueFires(_judge(instants, now, missed), after)
+        following = schedule.next_after(max(instants[-1], now - ON_TIME)) or following
+        while following <= now:
+            instants.append(following)
+            after = schedule.next_after(following)
+            if after is None:
+                return DueFires(_judge(instants, now, missed), None)
+            following = after
     return DueFires(_judge(instants, now, missed), following)
 
 

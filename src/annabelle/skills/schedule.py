@@ -30,7 +30,10 @@ class CronSchedule:
 
     def next_after(self, moment: datetime) -> datetime | None:
         """The first instant after this one; None for a day that never comes, as 30 February."""
-        local = moment.astimezone(self.time_zone).replace(tzinfo=None)
+        here = moment.astimezone(self.time_zone)
+        local = here.replace(tzinfo=None)
+        if (quick := self._next_without_change(moment, local)) is not None:
+            return quick
         walls = croniter(self.expression, local - _LONGEST_CHANGE)
         first: datetime | None = None
         while True:
@@ -43,6 +46,19 @@ class CronSchedule:
                     first = due
             if first is not None and wall > local + _LONGEST_CHANGE:
                 return first
+
+    def _next_without_change(self, moment: datetime, local: datetime) -> datetime | None:
+        """The next instant if no clock is changed on the way there; else None."""
+        try:
+            wall: datetime = croniter(self.expression, local).get_next(datetime)
+        except CroniterError:
+            return None
+        ends = (local - _LONGEST_CHANGE, local, wall, wall + _LONGEST_CHANGE)
+        offsets = {end.replace(tzinfo=self.time_zone).utcoffset() for end in ends}
+        if len(offsets) > 1 or wall - local > timedelta(days=1):
+            return None
+        due = wall.replace(tzinfo=self.time_zone).astimezone(UTC)
+        return due if due > moment else None
 
     def _instants(self, wall: datetime) -> list[datetime]:
         """The instants at which clocks show this time: one, none or two."""

@@ -32,7 +32,7 @@ _ALIASES: Final = {
     "time_zone": "timezone",
 }
 _TIMES: Final = ("schedule", "interval_minutes", "at", "in_minutes", "in_hours", "when", "timezone", "keywords")
-_NAME_CHARS: Final = 60
+_NAME_CHARS, _LONGEST = 60, 200
 MOST_STEPS: Final = 50
 
 
@@ -115,6 +115,11 @@ def _split(given: Mapping[str, object]) -> tuple[dict[str, object], dict[str, ob
 
 
 def _read_schedule(times: Mapping[str, object], now: datetime, time_zone: ZoneInfo) -> Schedule | None:
+    too_long = next(
+        (name for name in ("when", "at", "schedule", "timezone") if len(str(times.get(name))) > _LONGEST), None
+    )
+    if too_long is not None:
+        raise InvalidArguments(f"{too_long} is too long.", hint=f"It has at most {_LONGEST} characters.")
     zone = find_time_zone(str(times["timezone"])) if times.get("timezone") else time_zone
     minutes = _read_number(times, "in_minutes", 1, MOST_MINUTES)
     hours = _read_number(times, "in_hours", 1, MOST_MINUTES // 60)

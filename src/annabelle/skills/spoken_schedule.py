@@ -14,11 +14,12 @@ from zoneinfo import ZoneInfo
 from annabelle import language
 from annabelle.core.errors import InvalidArguments
 from annabelle.language.spoken_dates import parse_in_any_language, to_clock
-from annabelle.skills.schedule import IntervalSchedule, OneMoment, Schedule, parse_cron
+from annabelle.skills.schedule import MOST_MINUTES, IntervalSchedule, OneMoment, Schedule, parse_cron
 
 _FILE: Final = "recurrence.toml"
 _CLOCK: Final = re.compile(r"\b(\d{1,2})(?:[:.h](\d{2}))?(?:\s?([ap])\.?m\b\.?)?(?![\d:])", re.IGNORECASE)
 _BARE_HOUR: Final = re.compile(r"\b(at|um|à|a las|o|alle|às|om) (\d{1,2})\b(?!\s*[:.\dh]|\s*[ap]\.?m)", re.IGNORECASE)
+_ORDINAL: Final = re.compile(r"\d(?:st|nd|rd|th)\b")
 _WORD: Final = re.compile(r"[^\W\d_]+|\d+")
 _DEFAULT_CLOCK: Final = time(9)
 _HALF_DAY: Final = timedelta(hours=12)
@@ -77,10 +78,19 @@ def read_moment(text: str, now: datetime, time_zone: ZoneInfo) -> OneMoment:
         spoken = parse_in_any_language(_BARE_HOUR.sub(r"\1 \2:00", text), local)
         if spoken is None:
             raise InvalidArguments(f"“{text}” is no time that can be read.", hint=_HINT) from None
-        given = spoken.at if spoken.has_time else datetime.combine(spoken.at.date(), _DEFAULT_CLOCK)
+        span = spoken.at - local.replace(microsecond=0)
+        if spoken.relative and spoken.has_time and span:  # so long, whatever clocks show in between
+            given = (now + span).astimezone(time_zone)
+        elif spoken.has_time:
+            given = spoken.at
+        else:
+            given = datetime.combine(spoken.at.date(), _DEFAULT_CLOCK)
         if given.hour < 12 and _BARE_HOUR.search(text) is not None:
             given = _nearest_half(given, local, moves=_BARE_HOUR.fullmatch(text.strip()) is not None)
-    at = (given if given.tzinfo else given.replace(tzinfo=time_zone)).astimezone(UTC)
+    try:
+        at = (given if given.tzinfo else given.replace(tzinfo=time_zone)).astimezone(UTC)
+    except OverflowError:
+        raise InvalidArguments(f"“{text}” is beyond the calendar.", hint=_HINT) from None
     if at <= now:
         raise InvalidArguments(f"“{text}” is over.", hint="Name a time to come.")
     return OneMoment(at)
@@ -104,6 +114,10 @@ def _read_recurring(text: str, known: _Recurrence, now: datetime, time_zone: Zon
         return None
     count = next((int(word) for word in words if word.isdecimal()), 0)
     count = count or (2 if any(word in known.second for word in words) else 1)
+    if _ORDINAL.search(said) or (count > 1 and (days or unit not in _MINUTES)):
+        raise InvalidArguments(f"“{text}” is too much to read at once.", hint="Give it as a cron expression.")
+    if unit in _MINUTES and count * _MINUTES[unit] > MOST_MINUTES:
+        raise InvalidArguments(f"“{text}” is too long a time.", hint=_HINT)
     if unit in ("minute", "hour") or (unit in _MINUTES and count > 1):
         begin = now if clock is None else _clock_before(clock, now, time_zone)
         return IntervalSchedule(count * _MINUTES[unit], begin)

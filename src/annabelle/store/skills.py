@@ -17,6 +17,7 @@ from annabelle.store.portable_sql import InsertNew, field_values, from_row, read
 from annabelle.store.tables import fires, skills
 
 FireState = Literal["due", "started", "finished", "failed", "waiting", "skipped", "missed", "unknown"]
+_MOST_DIGITS = 18
 _OPEN = ("due", "started", "waiting")
 
 _insert_fire = InsertNew(fires, ["skill_id", "due_at"], whole_rows=True)
@@ -120,9 +121,11 @@ def add_skill(connection: Connection, new: NewSkill) -> StoredSkill:
 def find_skill(connection: Connection, named: str | int, user_id: str) -> StoredSkill:
     """A skill of this person by its number, its name, or words of it that no other has; NotFound for anyone else's."""
     found = read_first(connection, StoredSkill, _named, {"name": str(named), "user_id": user_id})
-    if found is None and str(named).isdecimal():
-        found = read_first(connection, StoredSkill, _own, {"id": int(named), "user_id": user_id})
-    if found is None and (words := str(named).casefold().strip()):
+    words = str(named).casefold().strip()
+    if found is None and words.isdecimal():
+        number = int(words[:_MOST_DIGITS])
+        found = read_first(connection, StoredSkill, _own, {"id": number, "user_id": user_id})
+    elif found is None and words:
         alike = [
             one for one in list_skills(connection, user_id) if words in f"{one.name}\n{one.instructions}".casefold()
         ]

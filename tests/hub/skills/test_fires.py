@@ -209,6 +209,17 @@ async def test_a_skill_that_is_off_or_deleted_fires_no_more_and_its_history_stay
     assert len(await house.fires()) == 1
 
 
+async def test_a_skill_without_a_schedule_that_fails_says_so_and_stops_nothing(house: House) -> None:
+    house.fails = 1
+    await house.add_looking()
+    await house.service.run_now("look", OWNER)
+    await house.ended()
+    await house.add(message="stretch", when="in 10 minutes")
+    await house.run(timedelta(hours=1))
+    assert await house.said() == ["“look” failed. There is nothing to see.", "⏰ stretch"]
+    assert (await house.service.get("look", OWNER)).enabled
+
+
 async def test_a_skill_can_be_run_by_hand_beside_its_schedule(house: House) -> None:
     await house.add_looking(schedule="0 6 * * *", enabled=False)
     await house.service.run_now("look", OWNER)
@@ -221,6 +232,17 @@ async def test_messages_are_no_more_frequent_than_asked_for(house: House) -> Non
     await house.run(timedelta(hours=2))
     assert len(await house.fires()) == 12
     assert len(await house.said()) == 2
+
+
+@pytest.mark.req("SKL-01")
+async def test_a_skill_whose_schedule_can_not_be_read_is_switched_off_and_the_others_go_on(house: House) -> None:
+    broken = await house.add(name="broken", message="x", schedule="0 6 * * *")
+    await house.add_looking(schedule="0 7 * * *")
+    gone: JsonObject = {"trigger": {"schedule": "0 6 * * *", "timezone": "Mars/Olympus"}}
+    await house.machine.hub.storage.database.write(lambda conn: skills.update_skill(conn, broken.id, gone))
+    await house.run(timedelta(days=1))
+    assert "Mars/Olympus" in str((await house.service.get("broken", OWNER)).disabled_why)
+    assert [(fire.name, fire.state) for fire in await house.fires()] == [("look", "finished")]
 
 
 async def test_another_person_sees_and_changes_nothing(house: House) -> None:

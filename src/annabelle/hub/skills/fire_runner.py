@@ -59,7 +59,7 @@ class FireRunner:
         """Take up what an earlier process left, then fire what is due from now on."""
         for fire in await self._storage.database.read(skills.list_open_fires):
             state = await self._storage.durable.status(fire.id)
-            if state not in (None, "running"):
+            if state != "running" and not (state is None and fire.state == "due"):
                 lost = OutcomeUnknown("It was interrupted, and how far it came is not known.")
                 await self._end(fire, ToolResult.failure(lost.body()))
         self._tasks.start(self._fire_when_due())
@@ -73,8 +73,8 @@ class FireRunner:
             try:
                 await self._fire_due()
                 next_due = await self._storage.database.read(skills.next_due_at)
-            except (StorageTrouble, Unavailable) as trouble:
-                _log.error("Skills could not be fired: %s", trouble.message)
+            except Exception as trouble:  # noqa: BLE001  the timer must outlive whatever one skill holds
+                _log.error("Skills could not be fired: %s", trouble, exc_info=not isinstance(trouble, AnnabelleError))
                 await asyncio.sleep(_TROUBLE_SECONDS)
                 continue
             await self._clock.wait(self._wake, next_due)
@@ -86,7 +86,7 @@ class FireRunner:
         def claim(conn: Connection) -> WriteResult[int]:
             due = skills.list_due_skills(conn, at, _CLAIMED)
             user_id = due[0].user_id if due else ""  # of one person at a time, because events are published to one
-            told = [event for skill in due if skill.user_id == user_id for event in self._claim(conn, skill, at)]
+            told = [event for skill in due if skill.user_id == user_id for event in self._claim_safely(conn, skill, at)]
             return WriteResult(len(due), user_id, told)
 
         while await self._storage.database.read(lambda conn: bool(skills.list_due_skills(conn, at, 1))):
@@ -95,6 +95,15 @@ class FireRunner:
         for fire in await self._storage.database.read(skills.list_open_fires):
             if fire.state == "due":
                 await self._storage.durable.start(RUN_FIRE, fire.id, {"fire_id": fire.id})
+
+    def _claim_safely(self, conn: Connection, skill: StoredSkill, at: datetime) -> list[StoredEvent]:
+        try:
+            with conn.begin_nested():
+                return self._claim(conn, skill, at)
+        except Exception as error:  # noqa: BLE001  one skill must not keep the others from firing
+            why = f"Its schedule can not be read: {error}"
+            skills.update_skill(conn, skill.id, {"enabled": False, "next_due": None, "disabled_why": why})
+            return _tell(conn, skill, f"“{skill.name}” is switched off now. {why}", f"unreadable:{at.isoformat()}")
 
     def _claim(self, conn: Connection, skill: StoredSkill, at: datetime) -> list[StoredEvent]:
         """The rows of one skill and when it is due again, in one transaction: no fire is lost or doubled."""
@@ -118,14 +127,17 @@ class FireRunner:
             fire = await database.read(lambda conn: skills.load_fire(conn, fire_id))
             if not fire.open:
                 return {"state": fire.state}
-            at = self._clock.now()
-            await database.write(lambda conn: skills.begin_fire(conn, fire_id, at))
-            failpoint("hub.after_fire_begun")
 
             async def work() -> JsonObject:
                 return (await self._work(fire)).model_dump(mode="json")
 
-            result = ToolResult.model_validate(await self._storage.durable.step("work", work))
+            try:
+                at = self._clock.now()
+                await database.write(lambda conn: skills.begin_fire(conn, fire_id, at))
+                failpoint("hub.after_fire_begun")
+                result = ToolResult.model_validate(await self._storage.durable.step("work", work))
+            except AnnabelleError as error:  # whatever went wrong is the outcome
+                result = ToolResult.failure(error.body())
             failpoint("hub.after_fire_work")
             while True:
                 try:
@@ -186,6 +198,8 @@ class FireRunner:
             return [] if is_reminder(skill) else self._tell_result(conn, skill, fire, result, at)
         if _end_state(result) == "unknown":  # it may have happened, so it is not tried again
             return _tell(conn, skill, f"“{skill.name}” was interrupted: {result.for_person}", fire.id)
+        if read_schedule(skill.trigger) is None:  # it was run by hand
+            return _tell(conn, skill, f"“{skill.name}” failed. {result.for_person}", fire.id)
         failures = skill.failures + 1
         wait = retry_after(failures)
         words = result.for_person

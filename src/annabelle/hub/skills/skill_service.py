@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -47,7 +48,7 @@ class SkillService:
 
     async def add(self, given: Mapping[str, object], owner: SkillOwner) -> StoredSkill:
         at = self.clock.now()  # one moment for all of it: reading a date may take longer than until it is due
-        new = _new_skill(SkillInput.read(given, at, self.time_zone), owner, at)
+        new = _new_skill(await asyncio.to_thread(SkillInput.read, given, at, self.time_zone), owner, at)
 
         def write(conn: Connection) -> StoredSkill:
             known = {skill.name: skill for skill in skills.list_skills(conn, owner.user_id)}
@@ -62,7 +63,7 @@ class SkillService:
 
     async def update(self, named: str | int, given: Mapping[str, object], user_id: str) -> StoredSkill:
         at = self.clock.now()
-        asked = SkillInput.read(given, at, self.time_zone)
+        asked = await asyncio.to_thread(SkillInput.read, given, at, self.time_zone)
 
         def write(conn: Connection) -> StoredSkill:
             known = skills.find_skill(conn, named, user_id)

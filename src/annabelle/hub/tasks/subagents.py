@@ -47,6 +47,9 @@ FORBIDDEN_TOOLS: Final = (
     "send_message",
     "send_telegram",
     "find_contact",
+    "memory_store_skill",
+    "memory_update_skill",
+    "memory_delete_skill",
 )
 # Its own limit is shorter, so that it can still report its progress.
 _OWN_CLOCK: Final = 0.9

@@ -11,7 +11,8 @@ from annabelle.toolbox.catalogue import OWN_WORDS, READS, WRITES_ONCE, NativeToo
 
 _GROUP = "Skills"
 _WHICH: JsonObject = {"type": ["integer", "string"], "description": "The number or the name of the skill"}
-_CHANGES = WRITES_ONCE.model_copy(update={"idempotent": True})
+_MAKES = WRITES_ONCE.model_copy(update={"idempotent": False})
+"""A repeat would make a second one, or delete another of that name."""
 _FIELDS: JsonObject = {
     "name": text_parameter(200, "What the user knows it by; by default the first words of it"),
     "message": text_parameter(4_000, "For a reminder: what to say to the user, word for word"),
@@ -63,7 +64,7 @@ def _store(service: SkillService) -> NativeTool:
         "memory_store_skill",
         "Remind the user at a time, or make a call by itself, once or again and again.",
         _FIELDS,
-        annotations=WRITES_ONCE,
+        annotations=_MAKES,
         group=_GROUP,
         scan=OWN_WORDS,
         answers=AnnabelleError,
@@ -143,7 +144,7 @@ def _update(service: SkillService) -> NativeTool:
         "Change a skill: another time, other words, switch it on or off.",
         {"skill_id": _WHICH, **_FIELDS},
         required=("skill_id",),
-        annotations=_CHANGES,
+        annotations=WRITES_ONCE,
         group=_GROUP,
         scan=OWN_WORDS,
         answers=AnnabelleError,
@@ -162,7 +163,7 @@ def _delete(service: SkillService) -> NativeTool:
         "Delete a reminder or another skill for good.",
         {"skill_id": _WHICH},
         required=("skill_id",),
-        annotations=_CHANGES.model_copy(update={"destructive": True}),
+        annotations=_MAKES.model_copy(update={"destructive": True}),
         group=_GROUP,
         answers=AnnabelleError,
     )

@@ -24,6 +24,7 @@ from annabelle.policy.checks.targets import (
     was_made_here,
 )
 from annabelle.policy.intent.action_kinds import ActionKind
+from annabelle.policy.intent.exclusions import without_spared
 from annabelle.policy.intent.grammar import QUOTED
 from annabelle.policy.person_words import content_words, find_addresses, normalize_text
 from annabelle.policy.provenance import is_backed
@@ -104,7 +105,7 @@ _PLACES: Final = (
 _WORD: Final = re.compile(r"[^\W_]{3,}")
 _LETTERS: Final = re.compile(r"[^\W_]+")
 _MOST_BESIDE: Final = 2
-"""Words beside the values of a call in a message that only goes on: `and coffee`, `coffee as well`."""
+"""Words behind the values of a call in a message that only goes on: `coffee as well`."""
 _DESCRIBES: Final = re.compile(
     r"\b(?:descri\w+|agenda|notes?|details?|text|links?|address|location|place|room|title|rename|call it|beschreib\w*|"
     r"ort|raum|titel|lieu|salle|titre|lugar|sala|título|opis\w*|miejsce|tytuł)\b"
@@ -246,8 +247,10 @@ def _goes_on(call: CallFacts, turn: TurnFacts) -> bool:
     if turn.read_orders is not None or not turn.earlier:
         return False
     texts = list(collect_texts(call.arguments))
-    called, said = (set(_LETTERS.findall(text.casefold())) for text in (" ".join(texts), turn.own_words))
-    is_fragment = bool(called & said) and len(said - called) <= _MOST_BESIDE and "?" not in turn.own_words
+    called, said = (_LETTERS.findall(text.casefold()) for text in (" ".join(texts), without_spared(turn.own_words)))
+    # A word in front may deny or doubt it: "no coffee", "maybe coffee".
+    begins = bool(said) and said[0] in called and "?" not in turn.own_words
+    is_fragment = begins and len({*said} - {*called}) <= _MOST_BESIDE
     before = replace(turn, words=turn.earlier[0], earlier=())
     return is_fragment and is_backed(texts, (turn.own_words, turn.earlier[0])) and _is_ordered(call, before)
 
