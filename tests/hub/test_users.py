@@ -171,7 +171,8 @@ async def test_people_call_memory_and_no_other_server_unless_the_owner_says_so(
     hub: HubContext, home: Home, ada: httpx.AsyncClient, owner: httpx.AsyncClient
 ) -> None:
     names = {tool["name"] for tool in (await ada.get("/tools/list")).json()["tools"]}
-    assert names == {"memory_list_facts", "memory_backfill_extract_facts", "memory_synthesize_facts"}
+    own = {f"memory_{verb}_skill" for verb in ("store", "get", "update", "delete")} | {"memory_list_skills"}
+    assert names == {"memory_list_facts", "memory_backfill_extract_facts", "memory_synthesize_facts", *own}
     called = await ada.post("/tools/call", json={"name": "memory_list_facts"})
     assert called.json()["text"] == "api ada annabelle"
     for name in ("filer_read_file", "memory_import_memory", "get_status", "send_message"):
