@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from annabelle.core.errors import ErrorBody
+from annabelle.core.errors import ErrorBody, OutcomeUnknown
 from annabelle.core.models import FrozenModel
 from annabelle.core.trust import Label, Provenance, Risk, Source, Trust
 
@@ -97,6 +97,11 @@ class ToolResult(FrozenModel):
     @property
     def for_person(self) -> str:
         return self.text if self.display is None else self.display
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nobody knows if the call took effect."""
+        return self.is_error and self.error is not None and self.error.code == OutcomeUnknown.code
 
     @classmethod
     def failure(cls, body: ErrorBody) -> ToolResult:

@@ -27,22 +27,20 @@ class DueFires:
 
 def plan_due(schedule: Schedule, next_due: datetime, now: datetime, missed: MissedPolicy) -> DueFires:
     """All instants from `next_due` to now: the last one is run if it is on time or to be made up for."""
-    instants, following = list[datetime](), next_due
-    while following <= now and len(instants) < MOST_AT_ONCE:
-        instants.append(following)
-        after = schedule.next_after(following)
-        if after is None:
-            return DueFires(_judge(instants, now, missed), None)
-        following = after
-    if following <= now:
-        following = schedule.next_after(max(instants[-1], now - ON_TIME)) or following
-        while following <= now:
-            instants.append(following)
-            after = schedule.next_after(following)
-            if after is None:
-                return DueFires(_judge(instants, now, missed), None)
-            following = after
+    instants, following = _collect(schedule, next_due, now)
+    if following is not None and following <= now:  # too many: of the rest only those that are on time
+        newest, following = _collect(schedule, schedule.next_after(max(instants[-1], now - ON_TIME)), now)
+        instants += newest
     return DueFires(_judge(instants, now, missed), following)
+
+
+def _collect(schedule: Schedule, first: datetime | None, now: datetime) -> tuple[list[datetime], datetime | None]:
+    """The instants from the first one to now, but not too many, and the one after them."""
+    instants, following = list[datetime](), first
+    while following is not None and following <= now and len(instants) < MOST_AT_ONCE:
+        instants.append(following)
+        following = schedule.next_after(following)
+    return instants, following
 
 
 def _judge(instants: list[datetime], now: datetime, missed: MissedPolicy) -> tuple[tuple[datetime, PlannedState], ...]:

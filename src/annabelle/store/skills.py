@@ -62,26 +62,10 @@ class NewSkill:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredSkill:
+class StoredSkill(NewSkill):
     id: int
-    user_id: str
-    agent_id: str
-    thread_id: str
-    name: str
-    description: str
-    instructions: str
-    trigger_type: str
-    trigger: JsonObject
-    plan: JsonObject | None
-    required_tools: list[str]
-    max_steps: int
-    notify: bool
-    notify_interval_minutes: int
-    missed: str
-    enabled: bool
     disabled_why: str | None
     failures: int
-    next_due: datetime | None
     last_notified_at: datetime | None
     created_at: datetime
     updated_at: datetime

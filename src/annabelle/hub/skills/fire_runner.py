@@ -101,7 +101,7 @@ class FireRunner:
             with conn.begin_nested():
                 return self._claim(conn, skill, at)
         except Exception as error:  # noqa: BLE001  one skill must not keep the others from firing
-            why = f"Its schedule can not be read: {error}"
+            why = f"Its schedule cannot be read: {error}"
             skills.update_skill(conn, skill.id, {"enabled": False, "next_due": None, "disabled_why": why})
             return _tell(conn, skill, f"“{skill.name}” is switched off now. {why}", f"unreadable:{at.isoformat()}")
 
@@ -196,7 +196,7 @@ class FireRunner:
             over = isinstance(read_schedule(skill.trigger), OneMoment) and skill.next_due is None
             skills.update_skill(conn, skill.id, {"failures": 0} | ({"enabled": False} if over else {}))
             return [] if is_reminder(skill) else self._tell_result(conn, skill, fire, result, at)
-        if _end_state(result) == "unknown":  # it may have happened, so it is not tried again
+        if result.is_unknown:  # it may have happened, so it is not tried again
             return _tell(conn, skill, f"“{skill.name}” was interrupted: {result.for_person}", fire.id)
         if read_schedule(skill.trigger) is None:  # it was run by hand
             return _tell(conn, skill, f"“{skill.name}” failed. {result.for_person}", fire.id)
@@ -236,4 +236,4 @@ def _tell(conn: Connection, skill: StoredSkill, text: str, key: str, **metadata:
 def _end_state(result: ToolResult) -> FireState:
     if not result.is_error:
         return "finished"
-    return "unknown" if result.error is not None and result.error.code == OutcomeUnknown.code else "failed"
+    return "unknown" if result.is_unknown else "failed"

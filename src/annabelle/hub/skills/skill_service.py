@@ -8,14 +8,14 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
 from annabelle.core.clock import Clock
 from annabelle.core.errors import InvalidArguments
 from annabelle.core.tools import JsonObject
-from annabelle.skills.schedule import CronSchedule, IntervalSchedule, OneMoment, read_schedule
+from annabelle.skills.schedule import CronSchedule, IntervalSchedule, OneMoment, find_time_zone, read_schedule
 from annabelle.skills.skill_input import SAY, SkillInput
 from annabelle.store import skills
 from annabelle.store.database import Database
@@ -125,7 +125,7 @@ class SkillService:
 def _new_skill(asked: SkillInput, owner: SkillOwner, at: datetime) -> NewSkill:
     if asked.name is None or asked.plan is None:
         raise InvalidArguments(
-            "A skill makes one call: what needs a model can not be done by itself yet.",
+            "A skill makes one call: what needs a model cannot run by itself yet.",
             hint="Give a message to be reminded of, or an execution_plan of one step.",
         )
     enabled = asked.enabled is not False
@@ -181,8 +181,8 @@ def _next_due(trigger: JsonObject, at: datetime) -> datetime | None:
 
 def find_user_zone(name: str) -> ZoneInfo:
     try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return find_time_zone(name)
+    except InvalidArguments:
         return ZoneInfo("UTC")
 
 

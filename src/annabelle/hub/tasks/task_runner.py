@@ -223,5 +223,4 @@ def _awaited(conn: Connection, task: StoredTask) -> bool:
 def _end_state(result: ToolResult) -> TaskState:
     if not result.is_error:
         return "done"
-    unknown = result.error is not None and result.error.code == OutcomeUnknown.code
-    return "unknown" if unknown else "failed"
+    return "unknown" if result.is_unknown else "failed"
