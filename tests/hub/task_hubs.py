@@ -14,7 +14,7 @@ from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
 from annabelle.hub.boot import HubStart, RunningHub, assemble
-from annabelle.hub.conversations.turns import make_call_context
+from annabelle.hub.conversations.turns import load_call_context
 from annabelle.hub.instance import bind_port
 from annabelle.store import messages, threads
 from annabelle.store.messages import QueueLimits
@@ -70,7 +70,7 @@ async def turn(machine: RunningHub) -> CallContext:
         thread = threads.find_or_create_thread(conn, channel="api", chat_id="main", user_id=OWNER, agent_id="annabelle")
         messages.queue_message(conn, thread, inbound, QueueLimits())
         message_id = messages.claim_next_messages(conn, "hub", 8)[0].message_id
-        return make_call_context(messages.load_message(conn, message_id), thread)
+        return load_call_context(conn, messages.load_message(conn, message_id))
 
     context = await machine.hub.storage.database.write(enter)
     return context.model_copy(update={"call_id": f"{context.message_id}:1:0"})

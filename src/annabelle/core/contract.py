@@ -128,6 +128,9 @@ class TurnBrief(FrozenModel):
     text: str
     sent_at: datetime = Field(default_factory=now)
     conversational: bool = Field(default=True, description="Stops after send_message (LOOP-06)")
+    unasked: tuple[str, ...] = Field(
+        default=(), description="What was said in this chat lately without being an answer, oldest first"
+    )
     required_tools: tuple[str, ...] | None = Field(
         default=None, description="Exactly these tools, nothing else (SEL-01)"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -20,9 +20,13 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-MessageSource = Literal["user", "agent", "error", "decision", "outside_agent"]
+MessageSource = Literal["user", "agent", "error", "decision", "outside_agent", "skill"]
 """`agent` is Annabelle's own answer. `decision` is her note of a person's answer to a question, and `outside_agent`
-an agent that calls with a token of the person: both are not the person's own words."""
+an agent that calls with a token of the person: both are not the person's own words. `skill` is what the person
+confirmed that a skill does, and counts as their words in its runs only (POL-09)."""
+
+SKILLS: Final = "skill"
+"""The channel of a skill's runs. Each has a thread of its own, whose chat is the fire."""
 
 
 class InboundMessage(FrozenModel):
@@ -33,7 +37,7 @@ class InboundMessage(FrozenModel):
     chat_id: Name
     sender_id: Name
     user_id: Name = OWNER
-    source: Literal["user", "outside_agent"] = "user"
+    source: Literal["user", "outside_agent", "skill"] = "user"
     text: str
     external_id: Name | None = Field(
         default=None, description="The channel's own id; a repeat of it is the same message"

@@ -90,6 +90,14 @@ class Settings(BaseSettings):
         "NORMAL", description="FULL survives power cuts, at a cost per step"
     )
     max_concurrent_turns: int = Field(8, ge=1, le=256, description="Turns that run at the same time, over all threads")
+    max_concurrent_skills: int = Field(
+        2, ge=1, le=64, description="Runs of skills by a model at the same time, beside the turns of people"
+    )
+    skill_spacing_seconds: float = Field(1, ge=0, le=3600, description="Least time between the starts of two such runs")
+    skill_token_budget: int = Field(
+        60_000, ge=1, description="Tokens one run of a skill may use, where the skill says nothing else"
+    )
+    webhook_rate_per_minute: int = Field(10, ge=1, le=1000, description="Calls of one webhook; more answers 429")
     max_queued_per_thread: int = Field(50, ge=1, description="Messages that may wait in one thread; more answers 429")
     max_queued_messages: int = Field(1000, ge=1, description="Messages that may wait in all threads together")
     retry_base_seconds: float = Field(10, gt=0, description="First wait of the exponential backoff")

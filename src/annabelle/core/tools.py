@@ -69,6 +69,12 @@ class CallContext(FrozenModel):
     queued_as: str | None = Field(
         default=None, exclude=True, description="The call that queued this one: a yes to that one is a yes to this one"
     )
+    allowed_tools: tuple[str, ...] | None = Field(
+        default=None, exclude=True, description="In a run of a skill: the only tools it may call (SKL-03)"
+    )
+    confirmed: bool = Field(
+        default=False, exclude=True, description="The person said yes to exactly this call when they made its skill"
+    )
     labels: tuple[Label, ...] = Field(default=(), description="What policy knows of whatever comes back")
     secrets: tuple[str, ...] = Field(
         default=(), exclude=True, repr=False, description="Values the arguments hold that the server must not log"

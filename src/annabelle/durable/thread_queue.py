@@ -1,10 +1,14 @@
-"""Thread queue: one turn at a time per thread, many threads at once, up to a limit (DUR-04)."""
+"""Thread queue: one turn at a time per thread, many threads at once, up to a limit (DUR-04).
+
+Runs of skills have a lane of their own, so that a person never waits for them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection
@@ -22,12 +26,22 @@ RETRY_SECONDS: Final = 5.0
 StartMessage = Callable[[str], Awaitable[None]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    owner: str
+    most: int
+    background: bool = False
+
+
 class ThreadQueue:
     """Starts messages according to their claim rows. `start(message_id)` must be idempotent, like `Durable.start`."""
 
-    def __init__(self, db: Database, durable: Durable, owner: str, max_running: int, start: StartMessage) -> None:
-        self._db, self._durable, self._owner = db, durable, owner
-        self._max_running, self._start = max_running, start
+    def __init__(
+        self, db: Database, durable: Durable, owner: str, max_running: int, start: StartMessage, background: int = 0
+    ) -> None:
+        self._db, self._durable, self._start = db, durable, start
+        lanes = (_Lane(owner, max_running), _Lane(f"{owner}:background", background, background=True))
+        self._lanes = [lane for lane in lanes if lane.most]
         self._ended: set[str] = set()
         self._not_started: dict[str, None] = {}
         self._retry_task: asyncio.Task[None] | None = None
@@ -54,7 +68,8 @@ class ThreadQueue:
 
     async def recover(self) -> None:
         """At start-up: resumes this owner's claims, releases ended ones, and claims waiting messages."""
-        held = await self._db.read(lambda connection: messages.list_claims(connection, self._owner))
+        owners = [lane.owner for lane in self._lanes]
+        held = await self._db.read(lambda conn: [one for who in owners for one in messages.list_claims(conn, who)])
         going_on: list[str] = []
         for claimed in held:
             state = await self._durable.status(claimed.message_id)
@@ -73,8 +88,13 @@ class ThreadQueue:
         def release_and_claim(connection: Connection) -> list[ClaimedMessage]:
             for message_id in ended:
                 messages.release_claim(connection, message_id)
-            most = 0 if self._held else self._max_running
-            return messages.claim_next_messages(connection, self._owner, most, thread_id)
+            return [
+                claimed
+                for lane in ([] if self._held else self._lanes)
+                for claimed in messages.claim_next_messages(
+                    connection, lane.owner, lane.most, thread_id, background=lane.background
+                )
+            ]
 
         try:
             async with self._claiming:

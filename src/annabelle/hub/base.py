@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
 
+from annabelle.core.clock import Clock, SystemClock
 from annabelle.core.home import Home
 from annabelle.core.messages import now
 from annabelle.core.secrets.redactor import Redactor
@@ -66,6 +67,7 @@ class HubBase:
     environment: Mapping[str, str] = field(repr=False)
     redact: Redactor
     address: str
+    clock: Clock = field(default_factory=SystemClock)
     notices: Notices = field(default_factory=Notices)
     lifecycle: HubLifecycle = field(default_factory=HubLifecycle)
 

@@ -56,9 +56,11 @@ from annabelle.hub.memory.service import HubMemory
 from annabelle.hub.notices import forward_server_notices
 from annabelle.hub.security.audit import LoginAudit, audit_server_changes, audit_user_changes, close_audit, open_audit
 from annabelle.hub.security.identities import HomeUsers, Identities, owner_token
+from annabelle.hub.security.request_guard import RateLimit
 from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.server import HttpServer, StopSignal
-from annabelle.hub.skills.fire_runner import FireRunner
+from annabelle.hub.skills.default_skills import seed_default_skills
+from annabelle.hub.skills.fire_runner import FireRunner, FireRunnerDeps
 from annabelle.hub.skills.skill_service import SkillService, find_user_zone
 from annabelle.hub.tasks.background_calls import BackgroundCalls, QueuedCallJudge
 from annabelle.hub.tasks.subagents import Subagents
@@ -195,11 +197,13 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     )
     skills = SkillService(
         database=database,
-        clock=start.clock,
+        clock=base.clock,
         time_zone=find_user_zone(settings.user_timezone),
         toolbox=toolbox,
+        playbooks=home.playbooks,
+        webhook_rate=RateLimit(settings.webhook_rate_per_minute),
+        token_budget=settings.skill_token_budget,
     )
-    fires = FireRunner(storage=storage, service=skills, access=access, agents=agents, lifecycle=base.lifecycle)
     workflow = MessageWorkflow(
         base=base,
         storage=storage,
@@ -208,6 +212,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         reply_waiters=reply_waiters,
         toolbox=toolbox,
         guard=MessageGuard(toolbox.guard, database),
+        on_run_end=skills.notify,
     )
     thread_queue = ThreadQueue(
         db=database,
@@ -215,6 +220,11 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         owner=_CLAIMS_OWNER,
         max_running=settings.max_concurrent_turns,
         start=workflow.begin,
+        background=settings.max_concurrent_skills,
+    )
+    fires = FireRunner(
+        base,
+        FireRunnerDeps(storage=storage, service=skills, access=access, agents=agents, thread_queue=thread_queue),
     )
     storage.durable.workflow(HANDLE_MESSAGE)(workflow.make_workflow(thread_queue.finish_message))
     rules = StandingRules(database, events, audit)
@@ -290,6 +300,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         ),
     )
     register_native_tools(hub, calls)
+    toolbox.on_result(fires.on_result)
     forward_server_notices(toolbox, notices)
     audit_server_changes(toolbox, audit)
     toolbox.on_change(ServerPlaybooks(home, servers.names).seed_new_servers)
@@ -300,6 +311,9 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             # Before anything can copy the text that was to be forgotten.
             await servers.wait_started()
             await forgetting.resume()
+
+    async def offer_skills() -> None:
+        await seed_default_skills(skills, home.skills, settings, registry.config.default.agent_id)
 
     components = (
         Component(stop=events.close),
@@ -319,6 +333,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         Component(start=finish_forgetting),
         Component(start=storage.durable.launch, stop=storage.durable.close),
         Component(resume=memory.start, stop=memory.stop),
+        Component(resume=offer_skills),
         Component(resume=fires.start, stop=fires.stop),
     )
     for component in components:
@@ -335,6 +350,7 @@ def _make_base(start: HubStart) -> HubBase:
         environment=environment,
         redact=start.redact,
         address=hub_address(start.socket),
+        clock=start.clock,
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from annabelle.core.trust import Label, PolicyDecision, ToolClass
+from annabelle.policy import standing_order
 from annabelle.policy.checks import browse, delete, execute, exfiltration, repeats, send, write
 from annabelle.policy.rules.rule import RuledCall, StandingRule, matches
 from annabelle.policy.turn_facts import CallFacts, TurnFacts, format_reason, shorten
@@ -36,7 +37,7 @@ def decide(call: CallFacts, turn: TurnFacts, rules: Sequence[StandingRule] = ())
         if said:
             verdict = "refuse" if kind == "never" else "ask"
             return PolicyDecision(verdict=verdict, reasons=tuple(said[:_SHOWN]), classes=call.classes, labels=labels)
-    doubts = list(dict.fromkeys(_reasons_to_ask(call, turn)))
+    doubts = [] if turn.confirmed else list(dict.fromkeys(_reasons_to_ask(call, turn)))
     allowed = not turn.suspicious and any(rule.kind == "allow" and _covers(rule, call) for rule in fitting)
     order = _order_of(call, turn)
     if not doubts or allowed:
@@ -69,6 +70,9 @@ def needs_facts(call: CallFacts) -> bool:
 
 
 def _reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
+    if standing := [*standing_order.reasons_to_ask(call)]:
+        yield from standing
+        return
     if call.classes and _is_too_much(call):
         yield "it is about more than can be looked at"
         return

@@ -52,6 +52,7 @@ class ToolTraits:
     given: Mapping[str, tuple[ToolClass, ...]] = field(default_factory=dict[str, tuple[ToolClass, ...]])
     harmless: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     ruinous: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    standing: tuple[str, ...] = ()
     known: bool = True
     """Reviewed by us, rather than guessed from its server's description."""
 

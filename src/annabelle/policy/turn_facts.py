@@ -62,6 +62,8 @@ class TurnFacts:
     own: frozenset[str] = frozenset()
     senders_by_name: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     """Addresses of everyone who writes under a name, for names looked up in the whole mailbox."""
+    confirmed: bool = False
+    """The person said yes to exactly this call beforehand."""
     read_orders: tuple[Order, ...] | None = None
     """The orders a model read in the person's words (POL-08), instead of those the grammar finds."""
 

@@ -174,3 +174,21 @@ def _read_manifest(manifest: Path) -> dict[str, str]:
 
 def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+def keep_playbook(folder: Path, playbook: Playbook, *, wanted: bool) -> None:
+    """Writes the playbook of a skill with keywords, or removes it once the skill is off."""
+    target = folder / f"{playbook.name}.md"
+    if not wanted:
+        target.unlink(missing_ok=True)
+        return
+    lists = {"keywords": playbook.keywords, "required_tools": playbook.required_tools}
+    lines = [f"description: {_quote(playbook.description)}"]
+    lines += [f"{name}: [{', '.join(map(_quote, values))}]" for name, values in lists.items() if values]
+    write_atomically(target, "\n".join(["---", *lines, "---", playbook.instructions, ""]))
+
+
+def _quote(text: str) -> str:
+    """In quotes as front matter has them, on one line."""
+    line = " ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{line}"'

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.core.tools import JsonObject
+from annabelle.skills.preflight import read_preflight
 from annabelle.skills.schedule import MOST_MINUTES, IntervalSchedule, OneMoment, Schedule, find_time_zone, parse_cron
 from annabelle.skills.spoken_schedule import read_moment, read_when
 
@@ -31,9 +32,20 @@ _ALIASES: Final = {
     "timeZone": "timezone",
     "time_zone": "timezone",
 }
-_TIMES: Final = ("schedule", "interval_minutes", "at", "in_minutes", "in_hours", "when", "timezone", "keywords")
+_TIMES: Final = (
+    "schedule",
+    "interval_minutes",
+    "at",
+    "in_minutes",
+    "in_hours",
+    "when",
+    "timezone",
+    "keywords",
+    "memory",
+)
 _NAME_CHARS, _LONGEST = 60, 200
 MOST_STEPS: Final = 50
+_MOST_TOKENS: Final = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +69,8 @@ class SkillInput:
     plan: SkillPlan | None
     required_tools: tuple[str, ...] | None
     max_steps: int | None
+    token_budget: int | None
+    preflight: JsonObject | None
     notify: bool | None
     notify_interval_minutes: int | None
     missed: MissedPolicy | None
@@ -70,9 +84,11 @@ class SkillInput:
         kind = values.get("trigger_type")
         if schedule is not None:
             kind = "cron"
-        elif keywords:
+        elif keywords or times.get("memory"):
             kind = "event"
         spoken: JsonObject | None = {"keywords": list(keywords)} if keywords else None
+        if times.get("memory"):
+            spoken = {"memory": str(times["memory"])}
         trigger = spoken if schedule is None else schedule.trigger
         if kind == "cron" and schedule is None:
             raise InvalidArguments(
@@ -92,6 +108,8 @@ class SkillInput:
             plan=plan,
             required_tools=(*(required or ()), *tools) or required,
             max_steps=_read_number(values, "max_steps", 1, MOST_STEPS),
+            token_budget=_read_number(values, "token_budget", 1, _MOST_TOKENS),
+            preflight=read_preflight(values.get("preflight")),
             notify=_read_flag(values, "notify_on_completion"),
             notify_interval_minutes=_read_number(values, "notify_interval_minutes", 0, MOST_MINUTES),
             missed=cast("MissedPolicy | None", values.get("if_missed")),

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, delete, func, select, 
 
 from annabelle.core.errors import Conflict, TooManyRequests
 from annabelle.core.ids import new_id
-from annabelle.core.messages import InboundMessage, MessageSource, MessageState, now
+from annabelle.core.messages import SKILLS, InboundMessage, MessageSource, MessageState, now
 from annabelle.core.tools import JsonObject
 from annabelle.store import threads
 from annabelle.store.portable_sql import InsertNew, from_row, read_all, read_first, require_found
@@ -70,6 +70,8 @@ _replies = (
 _said = select(messages).where(messages.c.call_id == bindparam("call_id"))
 _queued = select(func.count()).select_from(messages).where(messages.c.state == "queued")
 _queued_here = _queued.where(messages.c.thread_id == bindparam("thread_id"))
+# However many runs of skills wait, a person's message is taken.
+_queued_by_people = _queued.where(messages.c.channel != SKILLS)
 _move = (
     update(messages)
     .where(messages.c.id == bindparam("message"), messages.c.state.in_(("queued", "running")))
@@ -150,7 +152,7 @@ def _check_limits(connection: Connection, thread_id: str, limits: QueueLimits) -
             hint="Wait for an answer, then send it again.",
             retry_after=5,
         )
-    if connection.execute(_queued).scalar_one() >= limits.total:
+    if connection.execute(_queued_by_people).scalar_one() >= limits.total:
         raise TooManyRequests(
             f"{limits.total} messages already wait in all threads together.", hint="Try again later.", retry_after=10
         )
@@ -262,6 +264,15 @@ def get_message(connection: Connection, message_id: str, user_id: str) -> Stored
     return require_found(found, f"message {message_id}")
 
 
+def find_message(connection: Connection, message_id: str, user_id: str) -> StoredMessage | None:
+    return read_first(connection, StoredMessage, _own, {"id": message_id, "user_id": user_id})
+
+
+def is_run_of_skill(connection: Connection, message_id: str) -> bool:
+    found = read_first(connection, StoredMessage, _by_id, {"id": message_id})
+    return found is not None and found.channel == SKILLS
+
+
 def load_message(connection: Connection, message_id: str) -> StoredMessage:
     """Loads a message of any person, for internal use; never to answer a person's request."""
     found = read_first(connection, StoredMessage, _by_id, {"id": message_id})
@@ -280,6 +291,19 @@ def list_unfinished_in_chat(connection: Connection, channel: str, chat_id: str, 
     return list(connection.execute(query).scalars())
 
 
+def list_unasked(connection: Connection, message: StoredMessage, since: datetime, limit: int) -> list[StoredMessage]:
+    """Lists what was said in the chat of a message before it without answering anything, oldest first."""
+    columns = messages.c
+    query = (
+        select(messages)
+        .where(columns.thread_id == message.thread_id, columns.kind == "said", columns.reply_to.is_(None))
+        .where(columns.position < message.position, columns.created_at >= since)
+        .order_by(columns.position.desc())
+        .limit(limit)
+    )
+    return read_all(connection, StoredMessage, query)[::-1]
+
+
 def list_messages(
     connection: Connection, thread_id: str, user_id: str, after: int = 0, limit: int = 100
 ) -> list[StoredMessage]:
@@ -295,6 +319,7 @@ _select_waiting = (
     select(messages)
     .where(
         messages.c.state == "queued",
+        (messages.c.channel == SKILLS) == bindparam("background"),
         ~select(claims.c.thread_id).where(claims.c.thread_id == messages.c.thread_id).exists(),
         ~select(_earlier_messages.c.id)
         .where(
@@ -328,14 +353,24 @@ class ClaimedMessage:
 
 
 def claim_next_messages(
-    connection: Connection, owner: str, max_running: int, thread_id: str | None = None
+    connection: Connection,
+    owner: str,
+    max_running: int,
+    thread_id: str | None = None,
+    *,
+    background: bool = False,
 ) -> list[ClaimedMessage]:
-    """Claims the oldest waiting message of each unclaimed thread, up to `max_running` claims of this owner."""
+    """Claims the oldest waiting message of each unclaimed thread, up to `max_running` claims of this owner.
+
+    People's messages, or in the background those of skills.
+    """
     free = max_running - connection.execute(_count_claims, {"owner": owner}).scalar_one()
     if free <= 0:
         return []
     query = _select_waiting if thread_id is None else _select_waiting_in_thread
-    parameters = {"free": free} if thread_id is None else {"free": free, "thread_id": thread_id}
+    parameters: JsonObject = {"free": free, "background": background}
+    if thread_id is not None:
+        parameters["thread_id"] = thread_id
     taken: list[ClaimedMessage] = []
     for row in connection.execute(query, parameters).mappings().all():
         message = replace(message_from_row(row), state="running")

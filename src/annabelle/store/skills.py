@@ -34,6 +34,7 @@ _begin = (
     .where(fires.c.id == bindparam("fire"), fires.c.state == "due")
     .values(state="started", started_at=bindparam("at"))
 )
+_park = update(fires).where(fires.c.id == bindparam("fire"), fires.c.state == "started").values(state="waiting")
 _finish = (
     update(fires)
     .where(fires.c.id == bindparam("fire"), fires.c.state.in_(_OPEN))
@@ -59,6 +60,11 @@ class NewSkill:
     missed: str
     enabled: bool
     next_due: datetime | None
+    token_budget: int | None
+    preflight: JsonObject | None
+    made_after: list[str] | None
+    webhook_hash: str | None
+    confirmed_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,7 @@ class StoredFire:
     started_at: datetime | None
     finished_at: datetime | None
     result: JsonObject | None
+    payload: JsonObject | None
 
     @property
     def open(self) -> bool:
@@ -121,6 +128,12 @@ def find_skill(connection: Connection, named: str | int, user_id: str) -> Stored
     return require_found(found, f"skill “{named}”", hint="annabelle skills list shows those there are.")
 
 
+def find_by_webhook(connection: Connection, webhook_hash: str) -> StoredSkill:
+    """The enabled skill of a webhook; NotFound for any other address."""
+    query = select(skills).where(skills.c.webhook_hash == webhook_hash, skills.c.enabled)
+    return require_found(read_first(connection, StoredSkill, query), "webhook")
+
+
 def load_skill(connection: Connection, skill_id: int) -> StoredSkill | None:
     """A skill of any person, for internal use; None once it was deleted."""
     return read_first(connection, StoredSkill, _by_id, {"id": skill_id})
@@ -157,7 +170,12 @@ def list_due_skills(connection: Connection, at: datetime, limit: int) -> list[St
     return read_all(connection, StoredSkill, _due.limit(limit), {"at": at})
 
 
-def add_fires(connection: Connection, skill: StoredSkill, instants: Sequence[tuple[datetime, str]]) -> list[StoredFire]:
+def add_fires(
+    connection: Connection,
+    skill: StoredSkill,
+    instants: Sequence[tuple[datetime, str]],
+    payload: JsonObject | None = None,
+) -> list[StoredFire]:
     """Writes down when a skill is or was due. What stands there already is left, and not returned."""
     added: list[StoredFire] = []
     for due_at, state in instants:
@@ -169,6 +187,7 @@ def add_fires(connection: Connection, skill: StoredSkill, instants: Sequence[tup
             "due_at": due_at,
             "state": state,
             "finished_at": None if state == "due" else now(),
+            "payload": payload,
         }
         row = _insert_fire.insert(connection, values)
         if row is not None:
@@ -181,6 +200,11 @@ def begin_fire(connection: Connection, fire_id: str, at: datetime) -> bool:
     return connection.execute(_begin, {"fire": fire_id, "at": at}).rowcount == 1
 
 
+def park_fire(connection: Connection, fire_id: str) -> bool:
+    """Marks a started fire as waiting for a person; returns whether it was started."""
+    return connection.execute(_park, {"fire": fire_id}).rowcount == 1
+
+
 def finish_fire(connection: Connection, fire_id: str, state: FireState, result: JsonObject, at: datetime) -> bool:
     """Stores how a fire ended; returns False if it had ended before."""
     change: JsonObject = {"fire": fire_id, "new_state": state, "new_result": result, "at": at}
@@ -189,6 +213,11 @@ def finish_fire(connection: Connection, fire_id: str, state: FireState, result: 
 
 def load_fire(connection: Connection, fire_id: str) -> StoredFire:
     return require_found(read_first(connection, StoredFire, _fire_by_id, {"id": fire_id}), f"fire {fire_id}")
+
+
+def load_skill_of_fire(connection: Connection, fire_id: str) -> StoredSkill | None:
+    """The skill of a fire, for internal use; None once it was deleted."""
+    return load_skill(connection, load_fire(connection, fire_id).skill_id)
 
 
 def list_open_fires(connection: Connection) -> list[StoredFire]:

@@ -327,6 +327,11 @@ skills = Table(
     Column("last_notified_at", UtcTimestamp),
     Column("created_at", UtcTimestamp, nullable=False),
     Column("updated_at", UtcTimestamp, nullable=False),
+    Column("token_budget", Integer),  # the most that one run may use
+    Column("preflight", JsonText),  # a call that says whether there is anything to do
+    Column("made_after", JsonText),  # foreign content that was read in the conversation it was made in
+    Column("webhook_hash", Text),
+    Column("confirmed_at", UtcTimestamp),  # when the person said yes to what it does
     UniqueConstraint("user_id", "name"),
     _partial_index("ix_skills_due", "next_due", where="enabled AND next_due IS NOT NULL"),
     sqlite_autoincrement=True,
@@ -344,6 +349,7 @@ fires = Table(
     Column("started_at", UtcTimestamp),
     Column("finished_at", UtcTimestamp),
     Column("result", JsonText),
+    Column("payload", JsonText),  # what a webhook or an event brought
     UniqueConstraint("skill_id", "due_at"),
     Index(None, "user_id", "due_at"),
     _partial_index("ix_fires_open", "due_at", where="state IN ('due', 'started', 'waiting')"),

@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
 
 from annabelle.core.ids import new_id
-from annabelle.core.messages import StoredEvent, TurnEvent, now
+from annabelle.core.messages import SKILLS, StoredEvent, TurnEvent, now
 from annabelle.store.portable_sql import InsertNew, read_all, read_first, require_found
 from annabelle.store.tables import events, threads
 
@@ -56,8 +56,8 @@ def load_thread(connection: Connection, thread_id: str) -> Thread:
 
 
 def list_threads(connection: Connection, user_id: str, limit: int = 50) -> list[Thread]:
-    """Lists a person's threads, last used first."""
-    own = select(threads).where(threads.c.user_id == user_id)
+    """Lists a person's threads, last used first, without the runs of skills."""
+    own = select(threads).where(threads.c.user_id == user_id, threads.c.channel != SKILLS)
     return read_all(connection, Thread, own.order_by(threads.c.updated_at.desc(), threads.c.id.desc()).limit(limit))
 
 

@@ -137,7 +137,8 @@ _select_inbound = (
     .order_by(messages.c.position.desc())
 )
 _select_recent = _select_inbound.limit(bindparam("turns"))
-_select_said = _select_inbound.where(messages.c.source == "user").limit(bindparam("turns"))
+# What a skill was confirmed to do is the person's words in the thread of its run, which holds nothing else (POL-09).
+_select_said = _select_inbound.where(messages.c.source.in_(("user", "skill"))).limit(bindparam("turns"))
 _seen_there = (
     tool_calls.join(messages, messages.c.id == tool_calls.c.message_id)
     .join(_this_message, _this_message.c.id == bindparam("message_id"))

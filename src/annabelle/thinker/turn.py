@@ -120,7 +120,16 @@ class TurnWorkflow:
         finally:
             recall_task.cancel()
         prompt = await deps.prompt_builder.build(
-            TurnContext(text, self._started_at, session, limits.history_messages, brief.chat_id, recalled, playbooks)
+            TurnContext(
+                text,
+                self._started_at,
+                session,
+                limits.history_messages,
+                brief.chat_id,
+                recalled,
+                playbooks,
+                brief.unasked,
+            )
         )
         deps.trace.write("context.built", prompt.layers)
         for number, text in enumerate(deps.notices.take()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from annabelle.core.contract import ToolList
@@ -146,6 +146,9 @@ class ToolServers:
             listener(notice)
 
 
+ResultListener = Callable[[str, JsonObject, CallContext], None]
+
+
 class Toolbox:
     """Every tool of this install. There is no other way to call one.
 
@@ -157,6 +160,7 @@ class Toolbox:
         self._servers, self._catalogue = servers, servers.catalogue
         self._router = servers.router.with_hooks(replace(servers.hooks, judge=judge, approvals=approvals))
         self.guard, self.admission, self.calls = servers.guard, servers.admission, servers.router.recorder
+        self._result_listeners: list[ResultListener] = []
 
     async def start(self) -> None:
         await self._servers.start()
@@ -180,7 +184,15 @@ class Toolbox:
         self, name: str, arguments: JsonObject, context: CallContext, policy: AgentPolicy | None = None
     ) -> ToolResult:
         """Call one tool. An agent must come with its policy; only people and the hub itself may come without one."""
-        return await self._router.call(name, arguments, context, policy)
+        result = await self._router.call(name, arguments, context, policy)
+        if not result.is_error and not result.replayed:
+            for listener in self._result_listeners:
+                listener(name, arguments, context)
+        return result
+
+    def on_result(self, listener: ResultListener) -> None:
+        """Be told of every call that succeeded. The listener must not block or raise."""
+        self._result_listeners.append(listener)
 
     def check(self, name: str, arguments: JsonObject, policy: AgentPolicy | None = None) -> None:
         """Raise UnknownTool, NotAllowed or InvalidArguments as a call would, without making it."""

@@ -2,113 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import Connection
 
 from annabelle.core.errors import NotFound
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER
-from annabelle.core.secrets.redactor import Redactor
-from annabelle.core.settings import Settings
-from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
-from annabelle.hub.boot import HubStart, RunningHub, assemble
-from annabelle.hub.instance import bind_port
-from annabelle.hub.skills.skill_service import SkillOwner, SkillService
-from annabelle.store import messages, skills, threads
-from annabelle.store.skills import StoredFire, StoredSkill
-from annabelle.toolbox.catalogue import NativeTool
-from support.timing import seconds
+from annabelle.core.tools import JsonObject
+from annabelle.store import skills
+from hub.skills.house import BEGIN, House, open_house
 from support.virtual_clock import VirtualClock
-
-BEGIN = datetime(2027, 3, 26, 11, tzinfo=UTC)
-"""Two days before the clocks change in Berlin."""
-READS = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
-ANY: JsonObject = {"type": "object", "properties": {}}
-
-
-class House:
-    """A hub without servers and HTTP, and a tool that a skill may call."""
-
-    def __init__(self, machine: RunningHub, clock: VirtualClock) -> None:
-        self.machine, self.clock = machine, clock
-        self.fails, self.calls = 0, 0
-        look = NativeTool("look_around", "x", ANY, self._look, READS)
-        machine.hub.toolbox.add_native([look])
-
-    async def _look(self, _arguments: JsonObject, _context: CallContext) -> ToolResult:
-        self.calls += 1
-        if self.fails:
-            self.fails -= 1
-            return ToolResult.failure(NotFound("There is nothing to see.").body())
-        return ToolResult(text="All is quiet.", trust="trusted")
-
-    @property
-    def service(self) -> SkillService:
-        return self.machine.hub.services.skills
-
-    async def add(self, **given: object) -> StoredSkill:
-        def find(conn: Connection) -> str:
-            return threads.find_or_create_thread(
-                conn, channel="api", chat_id="main", user_id=OWNER, agent_id="annabelle"
-            ).id
-
-        thread_id = await self.machine.hub.storage.database.write(find)
-        return await self.service.add(given, SkillOwner(OWNER, "annabelle", thread_id))
-
-    async def add_looking(self, **given: object) -> StoredSkill:
-        return await self.add(name="look", execution_plan=[{"toolName": "look_around"}], **given)
-
-    async def fires(self) -> list[StoredFire]:
-        await self.ended()
-        return sorted(await self.service.history(OWNER, None, 500), key=lambda fire: fire.due_at)
-
-    async def ended(self) -> None:
-        """Until no fire is under way."""
-        async with asyncio.timeout(seconds(30)):
-            while await self.machine.hub.storage.database.read(skills.list_open_fires):  # noqa: ASYNC110  a row ends
-                await asyncio.sleep(0.01)
-
-    async def run(self, span: timedelta) -> None:
-        end = self.clock.now() + span
-        while self.clock.now() < end:
-            await self.clock.settle()
-            due = await self.machine.hub.storage.database.read(skills.next_due_at)
-            await self.clock.jump(min(end, due) if due is not None else end)
-            await self.ended()
-
-    async def said(self) -> list[str]:
-        def read(conn: Connection) -> list[str]:
-            known = threads.list_threads(conn, OWNER)
-            return [one.content for thread in known for one in messages.list_messages(conn, thread.id, OWNER)]
-
-        return await self.machine.hub.storage.database.read(read)
-
-
-@asynccontextmanager
-async def open_house(home: Home, clock: VirtualClock) -> AsyncGenerator[House]:
-    known = {
-        "annabelle_port": 0,
-        "nursery_enabled": False,
-        "thinker_warm_spare": False,
-        "user_timezone": "Europe/Berlin",
-    }
-    with bind_port(0) as sock:
-        async with AsyncExitStack() as stack:
-            settings = Settings.model_validate(known)
-            machine = await assemble(HubStart(home, settings, Redactor(), sock, None, clock), stack)
-            house = House(machine, clock)
-            await machine.hub.agents.start()
-            await machine.hub.storage.durable.launch()
-            machine.hub.base.lifecycle.mark_ready()
-            fires = machine.components[-1]
-            await fires.resume()
-            yield house
-            await fires.stop()
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from annabelle.hub.agents.runner import (
     RunnerState,
     cancel_owed_turns,
 )
-from annabelle.hub.costs.monitor import CostMonitor, CostWindow
+from annabelle.hub.costs.monitor import CostMonitor, CostWindow, background_account
 from annabelle.hub.home_setup import seed_agent
 from annabelle.hub.notices import Notices
 from annabelle.policy.costs import count_worst_case_calls
@@ -109,16 +109,26 @@ class AgentManager:
         self._watching.start(self._repeat(self._settings.agent_idle_scan_seconds, self._stop_idle))
         self._watching.start(self._repeat(_RELOAD_SECONDS, self._reload))
 
+    def paused_accounts(self) -> list[AgentState]:
+        """The agents that are paused, and those that are only in the background."""
+        return [*self._paused.values()]
+
     def is_paused(self, agent_id: str) -> bool:
         return agent_id in self._paused
 
-    def check_paused(self, agent_id: str) -> None:
-        """Raises AgentPaused or AgentStopped if the agent may not work (AGT-05, TRU-06)."""
+    def check_paused(self, agent_id: str, *, background: bool = False) -> None:
+        """Raises AgentPaused or AgentStopped if the agent may not work (AGT-05, TRU-06).
+
+        What it does in the background may be paused while it answers people.
+        """
         self.halts.check(agent_id)
         state = self._paused.get(agent_id)
+        if state is None and background:
+            state = self._paused.get(background_account(agent_id))
         if state is not None:
+            what = "The agent" if state.agent_id == agent_id else "Background work of"
             raise AgentPaused(
-                f"The agent {agent_id} is paused: {state.reason or 'no reason was given'}.",
+                f"{what} {agent_id} is paused: {state.reason or 'no reason was given'}.",
                 hint=f"Let it go on with: annabelle costs resume {agent_id}",
             )
 
@@ -135,24 +145,30 @@ class AgentManager:
 
     async def pause(self, agent_id: str, reason: str) -> AgentStatus:
         self.registry.agent(agent_id)
-        async with self._pausing:
-            state = await self._database.write(lambda conn: cost_control.pause_agent(conn, agent_id, reason))
-            self._paused[agent_id] = state
-        self._audit_event("stop", {"event": "paused", "agent_id": agent_id})
-        self._notices.add(f"agent_paused:{agent_id}", f"{agent_id} is paused: {state.reason}.", level="warning")
+        await self.pause_account(agent_id, reason)
         return self.status(agent_id)
+
+    async def pause_account(self, account: str, reason: str) -> AgentState:
+        """Pause an agent, or only what it does in the background."""
+        async with self._pausing:
+            state = await self._database.write(lambda conn: cost_control.pause_agent(conn, account, reason))
+            self._paused[account] = state
+        self._audit_event("stop", {"event": "paused", "agent_id": account})
+        self._notices.add(f"agent_paused:{account}", f"{account} is paused: {state.reason}.", level="warning")
+        return state
 
     async def resume(self, agent_id: str, reset_window: bool) -> AgentStatus:
         self.registry.agent(agent_id)
         async with self._pausing:
-            await self._database.write(
-                lambda conn: cost_control.resume_agent(conn, agent_id, reset_window=reset_window)
-            )
-            self._paused.pop(agent_id, None)
-            if reset_window:
-                self.costs.forget(agent_id)
+            for account in (agent_id, background_account(agent_id)):
+                await self._database.write(
+                    lambda conn, who=account: cost_control.resume_agent(conn, who, reset_window=reset_window)
+                )
+                self._paused.pop(account, None)
+                if reset_window:
+                    self.costs.forget(account)
+                self._notices.clear(f"agent_paused:{account}")
         self._audit_event("stop", {"event": "unpaused", "agent_id": agent_id})
-        self._notices.clear(f"agent_paused:{agent_id}")
         client = self.running_client(agent_id)
         if client is not None:
             await client.resume_costs(reset_window)
@@ -215,13 +231,13 @@ class AgentManager:
         await asyncio.gather(self._launcher.spare.stop(), *(runner.close() for runner in self._runners.values()))
 
     async def _restore_windows(self, states: dict[str, AgentState]) -> None:
-        for agent in self.registry.config.agents:
-            agent_id = agent.agent_id
-            forgotten = states[agent_id].window_from if agent_id in states else None
+        agents = [agent.agent_id for agent in self.registry.config.agents]
+        for account in (*agents, *map(background_account, agents)):
+            forgotten = states[account].window_from if account in states else None
             calls = await self._database.read(
-                lambda conn, who=agent_id, until=forgotten: cost_control.list_last_hour(conn, who, now(), until)
+                lambda conn, who=account, until=forgotten: cost_control.list_last_hour(conn, who, now(), until)
             )
-            self.costs.restore(agent_id, calls)
+            self.costs.restore(account, calls)
 
     def _apply(self) -> None:
         agents = self.registry.config.agents

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated
+from datetime import datetime, timedelta
+from typing import Annotated, Final
 
 from fastapi import Path, Query, Request
 from pydantic import ConfigDict, Field
 
+from annabelle.core.errors import TooLarge
 from annabelle.core.tools import JsonObject
 from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.context import HubContext
 from annabelle.store.skills import FireState, StoredFire, StoredSkill
 
 router = ApiRouter("skills")
+_MOST_PAYLOAD: Final = 64 * 1024
 SkillName = Annotated[str, Path(max_length=200, examples=["stretch"], description="Its number or its name")]
 
 
@@ -30,6 +32,10 @@ class SkillView(ApiAnswer):
     trigger: JsonObject
     plan: JsonObject | None = Field(description="The call it makes")
     instructions: str
+    order: JsonObject = Field(description="What you said yes to: in its runs this counts as your words")
+    made_after: list[str] | None = Field(description="What was read from outside before it was made")
+    preflight: JsonObject | None = Field(description="The call that shows whether there is anything to do")
+    confirmed_at: datetime | None = Field(description="When you said yes to it; before that it does not run")
     failures: int = Field(description="In a row")
     missed: str = Field(description="What happens to a fire that was missed: run, skip or list")
     thread_id: str
@@ -57,6 +63,26 @@ class FireList(ApiAnswer):
     fires: list[FireView]
 
 
+class UpcomingFire(ApiAnswer):
+    """A time at which a skill will be due."""
+
+    due_at: datetime
+    skill_id: int
+    name: str
+
+
+class UpcomingList(ApiAnswer):
+    fires: list[UpcomingFire]
+
+
+class WebhookView(ApiAnswer):
+    url: str = Field(description="Post to it; whoever knows it can set the skill off")
+
+
+class WebhookAccepted(ApiAnswer):
+    fire_id: str
+
+
 class SkillSwitch(ApiBody):
     """Whether it runs when it is due."""
 
@@ -72,6 +98,15 @@ async def list_skills(hub: TheHub, caller: Caller) -> SkillList:
     return SkillList(skills=[_to_view(hub, skill) for skill in found])
 
 
+@router.get("/fires/upcoming", **document("What runs in the coming days"))
+async def list_upcoming(
+    hub: TheHub, caller: Caller, days: Annotated[int, Query(ge=1, le=31, description="How many")] = 7
+) -> UpcomingList:
+    """In order. Of a skill that runs more often than every quarter of an hour, only the first runs."""
+    found = await hub.services.skills.list_upcoming(caller.user_id, timedelta(days=days))
+    return UpcomingList(fires=[UpcomingFire(due_at=at, skill_id=one.id, name=one.name) for at, one in found])
+
+
 @router.get("/skills/{named}", **document("One skill", 404))
 async def get_skill(named: SkillName, hub: TheHub, caller: Caller) -> SkillView:
     return _to_view(hub, await hub.services.skills.get(named, caller.user_id))
@@ -81,7 +116,7 @@ async def get_skill(named: SkillName, hub: TheHub, caller: Caller) -> SkillView:
 async def switch_skill(named: SkillName, hub: TheHub, caller: Caller, request: Request) -> SkillView:
     """A skill that is off keeps its schedule and does nothing."""
     wanted = await read_body(request, SkillSwitch)
-    changed = await hub.services.skills.update(named, {"enabled": wanted.enabled}, caller.user_id)
+    changed = await hub.services.skills.update(named, {"enabled": wanted.enabled}, caller.user_id, by_person=True)
     return _to_view(hub, changed)
 
 
@@ -89,6 +124,27 @@ async def switch_skill(named: SkillName, hub: TheHub, caller: Caller, request: R
 async def run_skill(named: SkillName, hub: TheHub, caller: Caller) -> FireView:
     """Once, beside its schedule."""
     return _to_fire(await hub.services.skills.run_now(named, caller.user_id))
+
+
+@router.post("/skills/{named}/webhook", **document("Give a skill an address of its own", 404))
+async def make_webhook(named: SkillName, hub: TheHub, caller: Caller) -> WebhookView:
+    """Whoever posts to it sets the skill off. The address is shown this once, and an earlier one is void."""
+    secret = await hub.services.skills.make_webhook(named, caller.user_id)
+    return WebhookView(url=f"{hub.base.address}/hooks/{secret}")
+
+
+@router.post("/hooks/{secret}", status_code=202, **document("Set off the skill of a webhook", 404))
+async def call_webhook(
+    secret: Annotated[str, Path(max_length=200, description="From the address of the webhook")],
+    hub: TheHub,
+    request: Request,
+) -> WebhookAccepted:
+    """Answers at once. What is sent is data from outside for the run, never an instruction."""
+    body = await request.body()
+    if len(body) > _MOST_PAYLOAD:
+        raise TooLarge(f"More than {_MOST_PAYLOAD // 1024} KB were sent.", hint="Send less.")
+    fire = await hub.services.skills.fire_by_webhook(secret, body.decode(errors="replace"))
+    return WebhookAccepted(fire_id=fire.id)
 
 
 @router.post("/skills/{named}/delete", **document("Delete a skill", 404))
@@ -110,7 +166,9 @@ async def list_fires(
 
 
 def _to_view(hub: HubContext, skill: StoredSkill) -> SkillView:
-    return SkillView.from_row(skill, skill_id=skill.id, when=hub.services.skills.describe(skill))
+    service = hub.services.skills
+    order = service.order_of(skill).to_json()
+    return SkillView.from_row(skill, skill_id=skill.id, when=service.describe(skill), order=order)
 
 
 def _to_fire(fire: StoredFire) -> FireView:

@@ -14,12 +14,14 @@ from sqlalchemy import Connection
 
 from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import AnnabelleError
-from annabelle.core.messages import StoredEvent, TurnEvent, now
+from annabelle.core.messages import SKILLS, StoredEvent, now
 from annabelle.core.ports import AuditTrail
 from annabelle.core.tools import JsonObject
 from annabelle.hub.approvals.questions import audit_approval, end_task, find_asking_task, headline
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
-from annabelle.store import approvals, memory_queue, message_state, messages, threads
+from annabelle.hub.outbox import post
+from annabelle.hub.skills.fire_outcome import FireOutcome, end_fire
+from annabelle.store import approvals, memory_queue, message_state, messages, skills, threads
 from annabelle.store.approvals import Approval, OpenQuestionFilter
 from annabelle.store.database import Database
 
@@ -55,17 +57,19 @@ def close_questions(conn: Connection, message_id: str, end: End, why: str | None
         return ClosedQuestions(message.user_id, over)
     root, task_id = message_state.load_root_message(conn, message), find_asking_task(message)
     text = f"{why or _WHY[end]}, so this was not done: {', '.join(map(headline, over))}."
-    said = messages.add_agent_message(
-        conn, message.thread_id, text, f"{message_id}:{end}",
-        reply_to=root.id, metadata={"ended": [one.id for one in over], "state": end}, trace_id=message.trace_id,
-    )  # fmt: skip
+    if message.channel == SKILLS:
+        skipped = FireOutcome(state="skipped", text=text)
+        told = end_fire(conn, skills.load_fire(conn, message.chat_id), skipped, now())
+        return ClosedQuestions(message.user_id, over, told)
+    about: JsonObject = {"ended": [one.id for one in over], "state": end}
+    told = post(
+        conn, message.thread_id, text, f"{message_id}:{end}", about, reply_to=root.id, trace_id=message.trace_id
+    )
     if task_id is None:
         memory_queue.add_unstored_turn(conn, root, threads.load_thread(conn, message.thread_id).agent_id)
     else:
         end_task(conn, task_id, text)
-    data: JsonObject = {"message_id": said.id, "text": said.content, **said.metadata}
-    told = TurnEvent(message_id=said.id, key="ended", type="message", data=data)
-    return ClosedQuestions(message.user_id, over, threads.append_events(conn, message.thread_id, [told]))
+    return ClosedQuestions(message.user_id, over, told)
 
 
 async def _close_and_note(

@@ -11,10 +11,10 @@ from sqlalchemy import Connection
 
 from annabelle.core.connections import KINDS, connection_file
 from annabelle.core.contract import TurnResult
-from annabelle.core.errors import AgentPaused, NotFound, TurnCancelled, Unavailable
+from annabelle.core.errors import AgentPaused, NotAllowed, NotFound, TurnCancelled, Unavailable
 from annabelle.core.failpoints import failpoint
 from annabelle.core.home import Home
-from annabelle.core.messages import InboundMessage
+from annabelle.core.messages import SKILLS, InboundMessage
 from annabelle.core.secrets.redactor import Redactor, is_secret_name, passwords_in_url
 from annabelle.core.settings import Settings
 from annabelle.core.trace import current_trace
@@ -126,6 +126,8 @@ class MessageGate:
                 "Conversations are left to an MCP client here (THINKER_ENABLED=false).",
                 hint="Use the tools, or set THINKER_ENABLED=true and restart.",
             )
+        if message.channel == SKILLS:
+            raise NotAllowed("Nobody can speak in the runs of skills.", hint="Use another channel.", field="channel")
         if self._closing:
             raise Unavailable("Annabelle is shutting down.", hint="Send the message again once it is back.")
         message = message.model_copy(update={"text": self._secrets.mask_text(message.text)})

@@ -7,16 +7,16 @@ import itertools
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
 from annabelle.core.backoff import backoff_seconds
-from annabelle.core.contract import Resumption, TurnBrief, TurnResult
+from annabelle.core.contract import TurnBrief, TurnResult
 from annabelle.core.errors import AnnabelleError, ErrorBody, SecurityBlocked, StorageTrouble, TurnCancelled, Unavailable
 from annabelle.core.failpoints import failpoint
-from annabelle.core.messages import EventType, TurnEvent, now
-from annabelle.core.tools import JsonObject
+from annabelle.core.messages import SKILLS, EventType, TurnEvent, now
+from annabelle.core.tools import CallContext, JsonObject
 from annabelle.core.trace import use_trace
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.agents.thinker_calls import TurnFollower, failed_turn
@@ -30,8 +30,10 @@ from annabelle.hub.approvals.approval_store import (
 from annabelle.hub.approvals.questions import headline, question_event
 from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.conversations.event_log import WriteResult
-from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters, make_call_context
+from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters, load_call_context
 from annabelle.hub.memory.idle_threads import idle_seconds
+from annabelle.hub.outbox import describe_unasked
+from annabelle.hub.skills.skill_run import end_run, load_run_terms
 from annabelle.hub.tasks.task_notices import tell_unheard
 from annabelle.hub.trust.guard import MessageGuard, was_sender_told
 from annabelle.store import memory_queue, messages, threads, tool_calls
@@ -60,6 +62,7 @@ def deliver(
     idle_seconds: float | None = None,
     *,
     remember: bool = True,
+    at: datetime | None = None,
 ) -> WriteResult[Delivered]:
     """Finish a message with the result of its turn. Finishing it again changes nothing.
 
@@ -72,6 +75,8 @@ def deliver(
     if not messages.set_message_state(conn, message_id, "done" if result.success else "failed"):
         messages.release_claim(conn, message_id)
         return WriteResult(Delivered(message, messages.find_answer(conn, message_id)), message.user_id)
+    if message.channel == SKILLS:
+        remember = False  # what comes of it stands in the chat that the skill reports to
     parked = None if result.parked is None else park_turn(conn, message, result.parked)
     unheard = settle_questions(conn, message) if parked is None else []
     unknown = tool_calls.list_unknown_calls(conn, message_id)
@@ -90,6 +95,8 @@ def deliver(
         ],
     )
     written += tell_unheard(conn, message)
+    if message.channel == SKILLS:
+        written += end_run(conn, message, result, parked, at or now())
     messages.release_claim(conn, message_id)
     if result.success and remember and not (parked is not None and parked.waits):
         _add_to_memory(conn, message, idle_seconds)
@@ -202,6 +209,8 @@ class MessageWorkflow:
     reply_waiters: ReplyWaiters
     toolbox: Toolbox
     guard: MessageGuard | None = None
+    on_run_end: Callable[[], None] = lambda: None
+    """Called when the run of a skill is over."""
 
     async def begin(self, message_id: str) -> None:
         if self.base.lifecycle.stopping:
@@ -241,16 +250,17 @@ class MessageWorkflow:
     async def _run_turn(self, message_id: str) -> JsonObject:
         await self.base.lifecycle.wait_ready()
 
-        def load(conn: Connection) -> tuple[StoredMessage, Thread, Resumption | None]:
+        def load(conn: Connection) -> tuple[StoredMessage, Thread, CallContext, TurnBrief]:
             message = messages.load_message(conn, message_id)
-            return message, threads.load_thread(conn, message.thread_id), load_resumption(conn, message)
+            thread, context = threads.load_thread(conn, message.thread_id), load_call_context(conn, message)
+            return message, thread, context, self._load_brief(conn, message, thread, context)
 
-        message, thread, resume = await self.storage.database.read(load)
-        with use_trace(message.trace_id) as trace_id, self.turns.open(make_call_context(message, thread)):
+        message, thread, context, brief = await self.storage.database.read(load)
+        with use_trace(message.trace_id) as trace_id, self.turns.open(context):
             failpoint("hub.before_turn")
             self.storage.traces.write("turn.started", {"message_id": message_id, "agent_id": thread.agent_id})
             tools = self.toolbox.tools(self.agents.registry.policy(thread.agent_id))
-            brief = _make_brief(message, resume, trace_id, tools.version)
+            brief = brief.model_copy(update={"trace_id": trace_id, "tools_version": tools.version})
             try:
                 turn = self._follow_turn(message, thread, brief)
                 result = await self.turns.run_unless_abandoned(message_id, turn)
@@ -260,6 +270,26 @@ class MessageWorkflow:
                 result = failed_turn(message_id, TurnCancelled("The turn was stopped."))
             self.storage.traces.write("turn.finished", {"message_id": message_id, "success": result.success})
             return result.model_dump(mode="json")
+
+    def _load_brief(self, conn: Connection, message: StoredMessage, thread: Thread, context: CallContext) -> TurnBrief:
+        resume = load_resumption(conn, message)
+        brief = TurnBrief(
+            message_id=message.id,
+            thread_id=message.thread_id,
+            trace_id="",
+            user_id=message.user_id,
+            channel=context.channel or message.channel,
+            chat_id=context.chat_id or message.chat_id,
+            sender_id=message.sender_id,
+            text=_describe_message(message) if resume is None else resume.parked.text,
+            sent_at=message.created_at,
+            resume=resume,
+            unasked=describe_unasked(conn, message),
+        )
+        if message.channel != SKILLS:
+            return brief
+        limits = self.agents.registry.agent(thread.agent_id).as_profile(self.base.settings).limits
+        return brief.model_copy(update=load_run_terms(conn, message, limits, self.base.settings))
 
     async def _follow_turn(self, message: StoredMessage, thread: Thread, brief: TurnBrief) -> TurnResult:
         if self.guard is not None:
@@ -277,13 +307,17 @@ class MessageWorkflow:
             trace_id=delivered.message.trace_id,
         )
         self.reply_waiters.notify(message_id)
+        if delivered.message.channel == SKILLS:
+            self.on_run_end()
 
     async def _deliver_until_stored(self, message_id: str, result: TurnResult) -> Delivered:
         # Never give up on an answer: wait for a full disk; a restart begins this step again.
         for failed in itertools.count(1):
             try:
                 return await self.storage.events.transact(
-                    lambda conn: deliver(conn, message_id, result, idle_seconds(self.base.settings))
+                    lambda conn: deliver(
+                        conn, message_id, result, idle_seconds(self.base.settings), at=self.base.clock.now()
+                    )
                 )
             except (StorageTrouble, Unavailable) as trouble:
                 _log.error("%s could not be delivered yet: %s", message_id, trouble.message)
@@ -291,20 +325,7 @@ class MessageWorkflow:
         raise AssertionError("unreachable")
 
 
-def _make_brief(message: StoredMessage, resume: Resumption | None, trace_id: str, tools_version: str) -> TurnBrief:
-    said = message.content
-    if message.source == "outside_agent":
-        said = f"This comes from another agent ({message.sender_id}), not from the user:\n\n{said}"
-    return TurnBrief(
-        message_id=message.id,
-        thread_id=message.thread_id,
-        trace_id=trace_id,
-        user_id=message.user_id,
-        channel=message.channel,
-        chat_id=message.chat_id,
-        sender_id=message.sender_id,
-        text=said if resume is None else resume.parked.text,
-        sent_at=message.created_at,
-        tools_version=tools_version,
-        resume=resume,
-    )
+def _describe_message(message: StoredMessage) -> str:
+    if message.source != "outside_agent":
+        return message.content
+    return f"This comes from another agent ({message.sender_id}), not from the user:\n\n{message.content}"

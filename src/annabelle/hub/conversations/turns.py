@@ -11,15 +11,34 @@ from sqlalchemy import Connection
 
 from annabelle.core.contract import TurnResult
 from annabelle.core.errors import NotAllowed, NotFound
+from annabelle.core.messages import SKILLS
 from annabelle.core.tools import CallContext
-from annabelle.store import messages, threads
+from annabelle.store import messages, skills, threads
 from annabelle.store.database import Database
 from annabelle.store.messages import StoredMessage
 from annabelle.store.threads import Thread
 
 
-def make_call_context(message: StoredMessage, thread: Thread) -> CallContext:
-    """The context of a turn's tool calls, from the stored message only: nothing the caller says."""
+def load_call_context(conn: Connection, message: StoredMessage) -> CallContext:
+    """The context of a turn's tool calls, from the stored message only: nothing the caller says.
+
+    A run of a skill acts in the chat that the skill reports to, with the skill's tools and no others (SKL-03).
+    """
+    thread = threads.load_thread(conn, message.thread_id)
+    if message.channel != SKILLS:
+        return _make_call_context(message, thread)
+    skill = skills.load_skill_of_fire(conn, message.chat_id)
+    chat = thread if skill is None else threads.load_thread(conn, skill.thread_id)
+    own = {
+        "thread_id": chat.id,
+        "chat_id": chat.chat_id,
+        "channel": chat.channel,
+        "allowed_tools": () if skill is None else tuple(skill.required_tools),
+    }
+    return _make_call_context(message, thread).model_copy(update=own)
+
+
+def _make_call_context(message: StoredMessage, thread: Thread) -> CallContext:
     return CallContext(
         caller="agent",
         agent_id=thread.agent_id,
@@ -159,15 +178,14 @@ class ActiveTurns:
 
     async def _stored(self, message_id: str) -> CallContext | None:
         # After both crashed, a thinker may resume a turn before this process does.
-        def load(conn: Connection) -> tuple[StoredMessage, Thread]:
+        def load(conn: Connection) -> CallContext | None:
             message = messages.load_message(conn, message_id)
-            return message, threads.load_thread(conn, message.thread_id)
+            return load_call_context(conn, message) if message.state == "running" else None
 
         try:
-            message, thread = await self._database.read(load)
+            return await self._database.read(load)
         except NotFound:
             return None
-        return make_call_context(message, thread) if message.state == "running" else None
 
     async def wait_all_over(self, timeout: float) -> bool:
         """Wait until no message is being worked on. Returns False on timeout."""

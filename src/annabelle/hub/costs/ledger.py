@@ -15,16 +15,18 @@ from sqlalchemy import Connection
 from annabelle.core.background import BackgroundTasks
 from annabelle.core.contract import ModelCall, Reservation, Reserve
 from annabelle.core.errors import AgentPaused, AnnabelleError
-from annabelle.core.messages import OWNER, TurnEvent, now
+from annabelle.core.messages import OWNER, now
 from annabelle.core.settings import Settings
 from annabelle.embeddings.metering import PURPOSE
 from annabelle.hub.agents.config import CostControls
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
+from annabelle.hub.costs.monitor import account_agent, background_account
 from annabelle.hub.notices import Notices
+from annabelle.hub.outbox import post
 from annabelle.policy import costs
 from annabelle.store import cost_control, ledger, messages, threads
-from annabelle.store.cost_control import OverBudget, PeriodSpending
+from annabelle.store.cost_control import AgentState, OverBudget, PeriodSpending
 from annabelle.store.database import Database
 from annabelle.store.ledger import SettledCall
 from annabelle.store.threads import Thread
@@ -46,11 +48,7 @@ class CostAnnouncer:
             thread = _find_thread(conn, place, agent_id)
             if thread is None:
                 return WriteResult(None, OWNER)
-            said = messages.add_agent_message(conn, thread.id, text, key, metadata={"notice": "costs"})
-            event = TurnEvent(
-                message_id=said.id, key=f"said:{key}", type="message", data={"message_id": said.id, "text": text}
-            )
-            return WriteResult(None, OWNER, threads.append_events(conn, thread.id, [event]))
+            return WriteResult(None, OWNER, post(conn, thread.id, text, key, {"notice": "costs"}))
 
         await self._log.transact(write)
 
@@ -88,9 +86,9 @@ class CostLedger:
     async def start(self) -> None:
         """Settle calls that earlier processes left open, and repeat their announcements."""
         await self._settle_abandoned()
-        for agent in self._agents.statuses():
-            if agent.paused and (agent.pause_reason or "").startswith(COST_CONTROL):
-                await self._tell_of_pause(agent.agent_id)
+        for state in self._agents.paused_accounts():
+            if (state.reason or "").startswith(COST_CONTROL):
+                await self._tell_of_pause(state)
         for spent in await self._database.read(lambda conn: cost_control.read_spending(conn, now())):
             if spent.warned_at is not None:
                 await self._warn(spent)
@@ -103,8 +101,11 @@ class CostLedger:
         """Reserve the maximum cost of a call until it is settled, or refuse the call."""
         if request.purpose == PURPOSE:
             request = await _vectors().priced_request(request)
+        background = await self._is_background(request.message_id)
         try:
-            self._agents.check_paused(request.agent_id)
+            self._agents.check_paused(request.agent_id, background=background)
+            if background:
+                request = request.model_copy(update={"agent_id": background_account(request.agent_id)})
             standing = await self._database.write(lambda conn: ledger.reserve_call(conn, request, self.caps))
         except AgentPaused as paused:
             return _refuse(request, paused.message, paused.hint)
@@ -125,9 +126,17 @@ class CostLedger:
     async def settle(self, call: ModelCall) -> None:
         if call.purpose == PURPOSE:
             call = await _vectors().priced_call(call)
+        if await self._is_background(call.message_id):
+            call = call.model_copy(update={"agent_id": background_account(call.agent_id)})
         settled = await self._database.write(lambda conn: ledger.settle_call(conn, call, self.caps))
         if settled is not None:
             await self._count_calls([settled])
+
+    async def _is_background(self, message_id: str | None) -> bool:
+        """Whether a call is for the run of a skill."""
+        if message_id is None:
+            return False
+        return await self._database.read(lambda conn: messages.is_run_of_skill(conn, message_id))
 
     async def _settle_abandoned(self) -> None:
         before = now() - self._settle_timeout
@@ -148,26 +157,28 @@ class CostLedger:
     async def _count_calls(self, calls: Sequence[SettledCall]) -> None:
         for call in calls:
             # Calls of servers have no agent to pause. The budgets limit them.
-            known = self._agents.registry.config.agent(call.agent_id) is not None
+            known = self._agents.registry.config.agent(account_agent(call.agent_id)) is not None
             reason = self._agents.costs.count(call.agent_id, call.usage) if known else None
             try:
                 if reason is not None and not self._agents.is_paused(call.agent_id):
-                    await self._agents.pause(call.agent_id, f"{COST_CONTROL} ({reason})")
-                    await self._tell_of_pause(call.agent_id)
+                    await self._tell_of_pause(
+                        await self._agents.pause_account(call.agent_id, f"{COST_CONTROL} ({reason})")
+                    )
                 for spent in call.warnings:
                     await self._warn(spent)
             except AnnabelleError as error:
                 # The call is recorded, and the next one checks the window again.
                 _log.error("Cost control could not act on %s: %s", call.agent_id, error.message)
 
-    async def _tell_of_pause(self, agent_id: str) -> None:
-        status = self._agents.status(agent_id)
-        text = (
-            f"I have paused the agent {agent_id}: {status.pause_reason}. It answers nothing until you let it go on:"
-            f" annabelle costs resume {agent_id} --reset-window"
-        )
+    async def _tell_of_pause(self, state: AgentState) -> None:
+        agent_id = account_agent(state.agent_id)
+        if agent_id == state.agent_id:
+            what = f"I have paused the agent {agent_id}: {state.reason}. It answers nothing until you let it go on"
+        else:
+            what = f"I have paused what {agent_id} does by itself: {state.reason}. No skill runs until you let it go on"
+        text = f"{what}: annabelle costs resume {agent_id} --reset-window"
         await self._announcer.announce(
-            f"paused:{agent_id}:{status.paused_at}", text, agent_id, self._controls(agent_id)
+            f"paused:{state.agent_id}:{state.paused_at}", text, agent_id, self._controls(agent_id)
         )
 
     async def _warn(self, spent: PeriodSpending) -> None:

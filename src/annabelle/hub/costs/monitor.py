@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Final, cast
 
 from pydantic import Field
 
@@ -34,6 +34,18 @@ def current_minute() -> int:
     return int(time.monotonic() if clock is None else time.clock_gettime(clock)) // 60
 
 
+_BACKGROUND: Final = ":background"
+
+
+def background_account(agent_id: str) -> str:
+    """What an agent spends on skills is counted, and paused, apart from what it spends on answers (CST-02)."""
+    return f"{agent_id}{_BACKGROUND}"
+
+
+def account_agent(account: str) -> str:
+    return account.removesuffix(_BACKGROUND)
+
+
 class CostMonitor:
     def __init__(self, controls: Callable[[str], CostControls], minute: Callable[[], int] = current_minute) -> None:
         self._controls, self._minute = controls, minute
@@ -48,7 +60,7 @@ class CostMonitor:
 
     def count(self, agent_id: str, usage: TokenUsage) -> str | None:
         """Count a call. Returns the reason to pause the agent, if any."""
-        window, controls, minute = self._windows[agent_id], self._controls(agent_id), self._minute()
+        window, controls, minute = self._windows[agent_id], self._controls(account_agent(agent_id)), self._minute()
         window.add(minute, usage.input_tokens, usage.output_tokens)
         if not controls.enabled:
             return None

@@ -184,6 +184,7 @@ def validation_error(error: ValidationError | Sequence[object]) -> InvalidArgume
 
 _log = logging.getLogger(__name__)
 _OPEN_PATHS = frozenset({"/health"})
+_WEBHOOKS: Final = "/hooks/"
 _TOKEN, _TRACE, _CLIENT = (name.lower().encode() for name in (TOKEN_HEADER, TRACE_HEADER, CLIENT_HEADER))
 _WANTED = frozenset({b"host", b"origin", b"content-length", b"authorization", _TOKEN, _TRACE, _CLIENT})
 _CORS = {
@@ -260,6 +261,11 @@ class RequestGuard:
                 return Response(status_code=204, headers=_CORS)
         check_content_length(headers.get(b"content-length"), rules.max_body_bytes)
         if scope["path"] in _OPEN_PATHS:
+            return None
+        if scope["path"].startswith(_WEBHOOKS):
+            # The secret in the path says which skill it is for. Guessing it is slowed down.
+            client = scope.get("client")
+            rules.rate.check((_WEBHOOKS, client[0] if client else ""))
             return None
         identity = self._identify(scope, headers)
         authorize_path(identity, scope["path"])

@@ -1,71 +1,101 @@
 """Fires skills when they are due: a timer, and one durable workflow for each fire (SKL-08, DUR-01).
 
 Every due instant is a row before anything is done for it, and every row ends in one outcome, which is told in the
-same transaction. The timer sleeps until the next row is due, and is woken when skills change.
+same transaction. The timer sleeps until the next row is due, and is woken when skills change. A skill of one call is
+carried out here, without a model (SKL-02). Any other becomes a message in a thread of its own, whose turn may call
+the skill's tools and no others (SKL-03).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from datetime import datetime, timedelta
+import time
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, cast
 
 from sqlalchemy import Connection
 
 from annabelle.core.background import BackgroundTasks
-from annabelle.core.errors import AnnabelleError, NotFound, OutcomeUnknown, StorageTrouble, Unavailable
+from annabelle.core.errors import AnnabelleError, SecurityBlocked, StorageTrouble, Unavailable
 from annabelle.core.failpoints import failpoint
-from annabelle.core.messages import StoredEvent, TurnEvent
+from annabelle.core.messages import StoredEvent
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
+from annabelle.durable.thread_queue import ThreadQueue
 from annabelle.hub.agents.manager import AgentManager
-from annabelle.hub.base import HubLifecycle, HubStorage
+from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.security.tool_access import ToolAccess
-from annabelle.hub.skills.skill_service import SkillService, format_moment, is_reminder
-from annabelle.skills.due import plan_due, retry_after
-from annabelle.skills.schedule import OneMoment, read_schedule
+from annabelle.hub.skills.fire_outcome import FireOutcome, end_fire, tell
+from annabelle.hub.skills.skill_run import queue_run, run_id
+from annabelle.hub.skills.skill_service import SkillService, format_moment
+from annabelle.skills.due import plan_due
+from annabelle.skills.preflight import fill_window, has_entries
+from annabelle.skills.schedule import read_schedule
 from annabelle.skills.skill_input import MissedPolicy
 from annabelle.store import messages, skills, threads
-from annabelle.store.skills import FireState, StoredFire, StoredSkill
+from annabelle.store.skills import StoredFire, StoredSkill
+from annabelle.toolbox.guard import ScanSubject
 
 _log = logging.getLogger(__name__)
 RUN_FIRE: Final = "run_fire"
 AT_ONCE: Final = 8
 """Fires that run beside each other, so that conversations keep the machine."""
+_STORES_FACTS: Final = frozenset({"memory_store_fact", "store_fact"})
 _CLAIMED: Final = 500
 _TROUBLE_SECONDS: Final = 1.0
-_TOLD_CHARS: Final = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FireRunnerDeps:
+    storage: HubStorage
+    service: SkillService
+    access: ToolAccess
+    agents: AgentManager
+    thread_queue: ThreadQueue
 
 
 class FireRunner:
-    def __init__(
-        self,
-        *,
-        storage: HubStorage,
-        service: SkillService,
-        access: ToolAccess,
-        agents: AgentManager,
-        lifecycle: HubLifecycle,
-    ) -> None:
-        self._storage, self._service, self._access = storage, service, access
-        self._agents, self._lifecycle, self._clock = agents, lifecycle, service.clock
+    def __init__(self, base: HubBase, parts: FireRunnerDeps) -> None:
+        self._storage, self._service, self._access = parts.storage, parts.service, parts.access
+        self._agents, self._thread_queue = parts.agents, parts.thread_queue
+        self._lifecycle, self._clock = base.lifecycle, parts.service.clock
         self._wake, self._lane = asyncio.Event(), asyncio.Semaphore(AT_ONCE)
+        self._space_seconds, self._spacing, self._next_run = (
+            base.settings.skill_spacing_seconds, asyncio.Lock(), 0.0,
+        )  # fmt: skip
         self._tasks = BackgroundTasks()
-        service.on_change(self._wake.set)
-        storage.durable.workflow(RUN_FIRE)(self._run)
+        self._service.on_change(self._wake.set)
+        self._storage.durable.workflow(RUN_FIRE)(self._run)
 
     async def start(self) -> None:
         """Take up what an earlier process left, then fire what is due from now on."""
         for fire in await self._storage.database.read(skills.list_open_fires):
             state = await self._storage.durable.status(fire.id)
-            if state != "running" and not (state is None and fire.state == "due"):
-                lost = OutcomeUnknown("It was interrupted, and how far it came is not known.")
-                await self._end(fire, ToolResult.failure(lost.body()))
+            if state == "running" or (state is None and fire.state == "due") or await self._has_turn(fire):
+                continue
+            lost = "It was interrupted, and how far it came is not known."
+            await self._end(fire, FireOutcome(state="unknown", text=lost))
         self._tasks.start(self._fire_when_due())
 
     async def stop(self) -> None:
         await self._tasks.stop()
+
+    def on_result(self, tool: str, arguments: JsonObject, context: CallContext) -> None:
+        """A fact was stored: skills may wait for it. What a skill stores sets none off, or they would for ever."""
+        fact = arguments.get("fact")
+        by_skill = context.allowed_tools is not None or context.confirmed
+        if tool in _STORES_FACTS and isinstance(fact, str) and not by_skill:
+            self._tasks.start(self._service.fire_by_memory(context.user_id, fact))
+
+    async def _has_turn(self, fire: StoredFire) -> bool:
+        """Whether its run is a message, which ends it."""
+
+        def read(conn: Connection) -> bool:
+            return messages.find_message(conn, run_id(fire), fire.user_id) is not None
+
+        return await self._storage.database.read(read)
 
     async def _fire_when_due(self) -> None:
         while True:
@@ -103,7 +133,7 @@ class FireRunner:
         except Exception as error:  # noqa: BLE001  one skill must not keep the others from firing
             why = f"Its schedule cannot be read: {error}"
             skills.update_skill(conn, skill.id, {"enabled": False, "next_due": None, "disabled_why": why})
-            return _tell(conn, skill, f"“{skill.name}” is switched off now. {why}", f"unreadable:{at.isoformat()}")
+            return tell(conn, skill, f"“{skill.name}” is switched off now. {why}", f"unreadable:{at.isoformat()}")
 
     def _claim(self, conn: Connection, skill: StoredSkill, at: datetime) -> list[StoredEvent]:
         """The rows of one skill and when it is due again, in one transaction: no fire is lost or doubled."""
@@ -118,7 +148,7 @@ class FireRunner:
             return []
         zone = self._service.time_zone
         times = ", ".join(format_moment(due, zone) for due in missed[:10]) + (" and more" if len(missed) > 10 else "")
-        return _tell(conn, skill, f"“{skill.name}” was missed: {times}.", f"missed:{missed[-1].isoformat()}")
+        return tell(conn, skill, f"“{skill.name}” was missed: {times}.", f"missed:{missed[-1].isoformat()}")
 
     async def _run(self, argument: JsonObject) -> JsonObject:
         fire_id = str(argument["fire_id"])
@@ -127,31 +157,63 @@ class FireRunner:
             fire = await database.read(lambda conn: skills.load_fire(conn, fire_id))
             if not fire.open:
                 return {"state": fire.state}
+            skill = await database.read(lambda conn: skills.load_skill(conn, fire.skill_id))
 
             async def work() -> JsonObject:
-                return (await self._work(fire)).model_dump(mode="json")
+                return (await self._work(fire, skill)).model_dump(mode="json")
 
             try:
                 at = self._clock.now()
                 await database.write(lambda conn: skills.begin_fire(conn, fire_id, at))
                 failpoint("hub.after_fire_begun")
-                result = ToolResult.model_validate(await self._storage.durable.step("work", work))
+                outcome = FireOutcome.model_validate(await self._storage.durable.step("work", work))
             except AnnabelleError as error:  # whatever went wrong is the outcome
-                result = ToolResult.failure(error.body())
+                outcome = FireOutcome.from_error(error.body())
             failpoint("hub.after_fire_work")
             while True:
                 try:
-                    return {"state": await self._end(fire, result)}
+                    return {"state": await self._settle(fire, skill, outcome)}
                 except (StorageTrouble, Unavailable) as trouble:
                     _log.error("The end of %s could not be written yet: %s", fire.id, trouble.message)
                     await asyncio.sleep(_TROUBLE_SECONDS)
 
-    async def _work(self, fire: StoredFire) -> ToolResult:
-        """The call of a direct skill. No model is asked (SKL-02)."""
+    async def _work(self, fire: StoredFire, skill: StoredSkill | None) -> FireOutcome:
+        """Look whether there is anything to do, and make the call of a skill that needs no model."""
         await self._lifecycle.wait_ready()
-        skill = await self._storage.database.read(lambda conn: skills.load_skill(conn, fire.skill_id))
-        if skill is None or skill.plan is None:
-            return ToolResult.failure(NotFound("The skill was deleted.").body())
+        if skill is None:
+            return FireOutcome(state="skipped", text="The skill was deleted.")
+        try:
+            self._agents.check_paused(skill.agent_id, background=True)
+            if fire.payload is not None:
+                await self._scan(fire, skill)
+            if not await self._has_work(fire, skill):
+                return FireOutcome(state="skipped", text="There was nothing to do.", told=False)
+            if skill.plan is None:
+                return FireOutcome(state="begun")
+            return FireOutcome.from_call(await self._call(fire, skill, skill.plan, "0"))
+        except AnnabelleError as error:
+            return FireOutcome.from_error(error.body())
+
+    async def _scan(self, fire: StoredFire, skill: StoredSkill) -> None:
+        """Raises SecurityBlocked for what a webhook brought if it looks like an attack."""
+        guard = self._access.toolbox.guard
+        rules, payload = guard.rules(skill.agent_id), fire.payload or {}
+        if not rules.enabled:
+            return
+        about: JsonObject = {"skill_id": skill.id, "fire_id": fire.id}
+        subject = ScanSubject("message", str(payload["source"]), None, None, about)
+        found = await guard.scan(str(payload["text"]), subject, rules)
+        if found.risk == "high":
+            raise SecurityBlocked("The guardian blocked what set it off, so nothing was done.")
+
+    async def _has_work(self, fire: StoredFire, skill: StoredSkill) -> bool:
+        """Whether the call of its pre-flight finds anything (SKL-05). If that fails, the run finds out why."""
+        if skill.preflight is None:
+            return True
+        found = await self._call(fire, skill, fill_window(skill.preflight, self._clock.now()), "preflight")
+        return found.is_error or has_entries(found.structured)
+
+    async def _call(self, fire: StoredFire, skill: StoredSkill, call: JsonObject, part: str) -> ToolResult:
         thread = await self._storage.database.read(lambda conn: threads.load_thread(conn, skill.thread_id))
         context = CallContext(
             caller="agent",
@@ -160,80 +222,33 @@ class FireRunner:
             thread_id=thread.id,
             chat_id=thread.chat_id,
             channel=thread.channel,
-            call_id=f"{fire.id}:0",
+            call_id=f"{fire.id}:{part}",
+            confirmed=True,
         )
-        try:
-            self._agents.check_paused(skill.agent_id)
-            tool, arguments = str(skill.plan["tool"]), cast("JsonObject", skill.plan["arguments"])
-            self._access.check_user(context, tool)
-            policy = self._agents.registry.policy_of(context)
-            return await self._access.toolbox.call(tool, arguments, context, policy)
-        except AnnabelleError as error:
-            return ToolResult.failure(error.body())
+        tool, arguments = str(call["tool"]), cast("JsonObject", call["arguments"])
+        self._access.check_user(context, tool)
+        policy = self._agents.registry.policy_of(context)
+        return await self._access.toolbox.call(tool, arguments, context, policy)
 
-    async def _end(self, fire: StoredFire, result: ToolResult) -> FireState:
-        """Store the outcome, what it means for the skill, and tell the person: once, in one transaction."""
+    async def _settle(self, fire: StoredFire, skill: StoredSkill | None, outcome: FireOutcome) -> str:
+        if outcome.state != "begun" or skill is None:
+            await self._end(fire, outcome)
+            return outcome.state
+        await self._space_out()
+        thread_id = await self._storage.database.write(lambda conn: queue_run(conn, fire, skill))
+        failpoint("hub.after_fire_queued")
+        await self._thread_queue.start_next(thread_id)
+        return "started"
+
+    async def _space_out(self) -> None:
+        """Runs by a model begin one after the other, so that they do not ask a provider all at once."""
+        async with self._spacing:
+            await asyncio.sleep(max(0.0, self._next_run - time.monotonic()))
+            self._next_run = time.monotonic() + self._space_seconds
+
+    async def _end(self, fire: StoredFire, outcome: FireOutcome) -> None:
         at = self._clock.now()
-
-        def write(conn: Connection) -> WriteResult[FireState]:
-            skill = skills.load_skill(conn, fire.skill_id)
-            state = "skipped" if skill is None and result.is_error else _end_state(result)
-            kept: JsonObject = {"text": result.for_person[:_TOLD_CHARS], "trust": result.trust}
-            if not skills.finish_fire(conn, fire.id, state, kept, at) or skill is None:
-                return WriteResult(state, fire.user_id)
-            told = self._settle(conn, skill, fire, result, at)
-            return WriteResult(state, fire.user_id, told)
-
-        state = await self._storage.events.transact(write)
+        await self._storage.events.transact(
+            lambda conn: WriteResult(None, fire.user_id, end_fire(conn, fire, outcome, at))
+        )
         self._wake.set()
-        return state
-
-    def _settle(
-        self, conn: Connection, skill: StoredSkill, fire: StoredFire, result: ToolResult, at: datetime
-    ) -> list[StoredEvent]:
-        """Count failures and try again later; one-shots are over once they succeeded (SKL-04, SKL-11)."""
-        if not result.is_error:
-            over = isinstance(read_schedule(skill.trigger), OneMoment) and skill.next_due is None
-            skills.update_skill(conn, skill.id, {"failures": 0} | ({"enabled": False} if over else {}))
-            return [] if is_reminder(skill) else self._tell_result(conn, skill, fire, result, at)
-        if result.is_unknown:  # it may have happened, so it is not tried again
-            return _tell(conn, skill, f"“{skill.name}” was interrupted: {result.for_person}", fire.id)
-        if read_schedule(skill.trigger) is None:  # it was run by hand
-            return _tell(conn, skill, f"“{skill.name}” failed. {result.for_person}", fire.id)
-        failures = skill.failures + 1
-        wait = retry_after(failures)
-        words = result.for_person
-        if wait is None:
-            changes: JsonObject = {"failures": failures, "enabled": False, "next_due": None, "disabled_why": words}
-            skills.update_skill(conn, skill.id, changes)
-            text = f"“{skill.name}” failed {failures} times and is switched off now. {words}"
-            return _tell(conn, skill, text, fire.id)
-        again = at + wait
-        due = again if skill.next_due is None else min(skill.next_due, again)
-        skills.update_skill(conn, skill.id, {"failures": failures, "next_due": due})
-        return []
-
-    def _tell_result(
-        self, conn: Connection, skill: StoredSkill, fire: StoredFire, result: ToolResult, at: datetime
-    ) -> list[StoredEvent]:
-        if not skill.notify:
-            return []
-        pause = timedelta(minutes=skill.notify_interval_minutes)
-        if skill.last_notified_at is not None and at - skill.last_notified_at < pause:
-            return []
-        skills.update_skill(conn, skill.id, {"last_notified_at": at})
-        return _tell(conn, skill, result.for_person[:_TOLD_CHARS], fire.id, trust=result.trust)
-
-
-def _tell(conn: Connection, skill: StoredSkill, text: str, key: str, **metadata: object) -> list[StoredEvent]:
-    about: JsonObject = {"skill_id": skill.id, **metadata}
-    said = messages.add_agent_message(conn, skill.thread_id, text, f"skill:{skill.id}:{key}", metadata=about)
-    data: JsonObject = {"message_id": said.id, "text": text, **about}
-    event = TurnEvent(message_id=said.id, key="skill", type="message", data=data)
-    return threads.append_events(conn, skill.thread_id, [event])
-
-
-def _end_state(result: ToolResult) -> FireState:
-    if not result.is_error:
-        return "finished"
-    return "unknown" if result.is_unknown else "failed"

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import itertools
+import secrets
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Final
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final, cast
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
 from annabelle.core.clock import Clock
-from annabelle.core.errors import InvalidArguments
+from annabelle.core.errors import InvalidArguments, NotAllowed, Unavailable
+from annabelle.core.messages import OWNER
 from annabelle.core.tools import JsonObject
+from annabelle.hub.security.request_guard import RateLimit
+from annabelle.policy.person_words import content_words, normalize_text
+from annabelle.policy.standing_order import StandingOrder, read_standing_order
+from annabelle.skills.playbook import Playbook
+from annabelle.skills.playbook_folder import keep_playbook
 from annabelle.skills.schedule import CronSchedule, IntervalSchedule, OneMoment, find_time_zone, read_schedule
-from annabelle.skills.skill_input import SAY, SkillInput
-from annabelle.store import skills
+from annabelle.skills.skill_input import SkillInput
+from annabelle.store import skills, threads, tool_calls
 from annabelle.store.database import Database
 from annabelle.store.skills import NewSkill, StoredFire, StoredSkill
 from annabelle.toolbox.facade import Toolbox
@@ -41,12 +50,24 @@ class SkillService:
     clock: Clock
     time_zone: ZoneInfo
     toolbox: Toolbox
+    playbooks: Path
+    webhook_rate: RateLimit
+    token_budget: int
+    """Of one run, where the skill says nothing else."""
     _listeners: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]], init=False)
 
     def on_change(self, listener: Callable[[], None]) -> None:
         self._listeners.append(listener)
 
-    async def add(self, given: Mapping[str, object], owner: SkillOwner) -> StoredSkill:
+    async def add(
+        self,
+        given: Mapping[str, object],
+        owner: SkillOwner,
+        *,
+        message_id: str | None = None,
+        confirmed: bool = True,
+    ) -> StoredSkill:
+        """Make a skill. What was read from outside in the conversation of the message is kept with it (TRU-03)."""
         at = self.clock.now()  # one moment for all of it: reading a date may take longer than until it is due
         new = _new_skill(await asyncio.to_thread(SkillInput.read, given, at, self.time_zone), owner, at)
 
@@ -55,23 +76,48 @@ class SkillService:
             if (same := known.get(new.name)) is not None and _is_same(same, new):
                 return same
             name = new.name if given.get("name") else _free_name(new.name, known)
-            return skills.add_skill(conn, replace(new, name=name))
+            foreign = [] if message_id is None else tool_calls.list_untrusted_tools(conn, message_id)
+            confirmed_at = at if confirmed else None
+            return skills.add_skill(
+                conn, replace(new, name=name, made_after=foreign or None, confirmed_at=confirmed_at)
+            )
 
         made = await self.database.write(write)
-        self._notify()
+        await self._changed(made)
         return made
 
-    async def update(self, named: str | int, given: Mapping[str, object], user_id: str) -> StoredSkill:
+    async def update(
+        self, named: str | int, given: Mapping[str, object], user_id: str, *, by_person: bool = False
+    ) -> StoredSkill:
+        """Change a skill. Only the person can switch on one they have not said yes to (POL-09)."""
         at = self.clock.now()
         asked = await asyncio.to_thread(SkillInput.read, given, at, self.time_zone)
 
         def write(conn: Connection) -> StoredSkill:
             known = skills.find_skill(conn, named, user_id)
-            return skills.update_skill(conn, known.id, _find_changes(known, asked, given, at))
+            changes = _find_changes(known, asked, given, at)
+            if asked.enabled and known.confirmed_at is None:
+                changes |= self._confirm(conn, known, at, by_person=by_person)
+            return skills.update_skill(conn, known.id, changes)
 
         changed = await self.database.write(write)
-        self._notify()
+        await self._changed(changed)
         return changed
+
+    def _confirm(self, conn: Connection, skill: StoredSkill, at: datetime, *, by_person: bool) -> JsonObject:
+        """The person's yes to a skill that was offered; it reports to the chat they used last."""
+        if not by_person:
+            raise NotAllowed(
+                f"“{skill.name}” runs once you say yes to it yourself.", hint=f"annabelle skills enable “{skill.name}”"
+            )
+        if missing := self.unknown_tools(skill):
+            raise Unavailable(
+                f"“{skill.name}” needs {', '.join(missing)}, which is not there.",
+                hint="Connect the account it is for: annabelle connect --help",
+            )
+        latest = threads.list_threads(conn, skill.user_id, limit=1)
+        confirmed: JsonObject = {"confirmed_at": at}
+        return confirmed | ({"thread_id": latest[0].id} if latest else {})
 
     async def delete(self, named: str | int, user_id: str) -> StoredSkill:
         def write(conn: Connection) -> StoredSkill:
@@ -80,25 +126,75 @@ class SkillService:
             return known
 
         deleted = await self.database.write(write)
-        self._notify()
+        await self._changed(replace(deleted, enabled=False))
         return deleted
 
     async def run_now(self, named: str | int, user_id: str) -> StoredFire:
         """Fire it once, beside its schedule."""
         at = self.clock.now()
+        return await self._fire(lambda conn: _fire_at(conn, skills.find_skill(conn, named, user_id), at))
+
+    async def fire_by_webhook(self, secret: str, text: str) -> StoredFire:
+        """Fire the skill of this secret with what was sent; NotFound for any other (SKL-11)."""
+        at = self.clock.now()
+        payload: JsonObject = {"source": "webhook", "text": text}
+
+        def write(conn: Connection) -> StoredFire:
+            skill = skills.find_by_webhook(conn, _hash(secret))
+            self.webhook_rate.check(skill.id)
+            return _fire_at(conn, skill, at, payload)
+
+        return await self._fire(write)
+
+    async def fire_by_memory(self, user_id: str, fact: str) -> None:
+        """Fire the skills whose condition is met by a fact that was just stored (SKL-11)."""
+        at, words = self.clock.now(), content_words(normalize_text(fact))
+        payload: JsonObject = {"source": "memory", "text": fact}
 
         def write(conn: Connection) -> list[StoredFire]:
-            return skills.add_fires(conn, skills.find_skill(conn, named, user_id), [(at, "due")])
+            wanted = [
+                skill for skill in skills.list_skills(conn, user_id) if skill.enabled and "memory" in skill.trigger
+            ]
+            met = [one for one in wanted if content_words(normalize_text(str(one.trigger["memory"]))) <= words]
+            return [_fire_at(conn, skill, at, payload) for skill in met]
 
-        fires = await self.database.write(write)
-        self._notify()
-        return fires[0]
+        if await self.database.write(write):
+            self.notify()
+
+    async def make_webhook(self, named: str | int, user_id: str) -> str:
+        """A new secret for the address of a skill. Only its hash is kept, and an earlier one is void."""
+        secret = secrets.token_urlsafe(32)
+
+        def write(conn: Connection) -> StoredSkill:
+            known = skills.find_skill(conn, named, user_id)
+            return skills.update_skill(conn, known.id, {"webhook_hash": _hash(secret)})
+
+        await self.database.write(write)
+        return secret
+
+    async def _fire(self, write: Callable[[Connection], StoredFire]) -> StoredFire:
+        fire = await self.database.write(write)
+        self.notify()
+        return fire
 
     async def get(self, named: str | int, user_id: str) -> StoredSkill:
         return await self.database.read(lambda conn: skills.find_skill(conn, named, user_id))
 
     async def list(self, user_id: str) -> list[StoredSkill]:
         return await self.database.read(lambda conn: skills.list_skills(conn, user_id))
+
+    async def list_upcoming(self, user_id: str, span: timedelta) -> list[tuple[datetime, StoredSkill]]:
+        """When skills are due from now on, in order; of each at most as many as every quarter of an hour."""
+        begin = self.clock.now()
+        most = int(span / timedelta(minutes=15))
+        found: list[tuple[datetime, StoredSkill]] = []
+        for skill in await self.list(user_id):
+            schedule = read_schedule(skill.trigger)
+            moment, count = skill.next_due, 0
+            while schedule is not None and moment is not None and moment <= begin + span and count < most:
+                found.append((moment, skill))
+                moment, count = schedule.next_after(moment), count + 1
+        return sorted(found, key=lambda one: one[0])
 
     async def history(self, user_id: str, named: str | int | None, limit: int) -> list[StoredFire]:
         def read(conn: Connection) -> list[StoredFire]:
@@ -113,20 +209,52 @@ class SkillService:
         known = {tool.name for tool in self.toolbox.tools().tools}
         return [tool for tool in named if tool not in known]
 
+    def order_of(self, skill: StoredSkill) -> StandingOrder:
+        """What its runs may do: the words, tools and bounds that the person said yes to (POL-09)."""
+        budget = None if skill.plan else skill.token_budget or self.token_budget
+        return read_standing_order(skill.instructions, skill.required_tools, skill.plan, budget)
+
     def describe(self, skill: StoredSkill) -> str:
         """When it fires, in words."""
         return describe_trigger(skill, self.time_zone)
 
-    def _notify(self) -> None:
+    async def _changed(self, skill: StoredSkill) -> None:
+        """Keywords are for the one library that a message is matched against: the playbooks (PLB-02)."""
+        if keywords := cast("list[str]", skill.trigger.get("keywords") or []):
+            playbook = Playbook(
+                name=f"skill-{skill.id}",
+                instructions=skill.instructions,
+                keywords=tuple(keywords),
+                required_tools=tuple(skill.required_tools),
+                description=skill.description or skill.name,
+            )
+            await asyncio.to_thread(keep_playbook, self.playbooks, playbook, wanted=skill.enabled)
+        self.notify()
+
+    def notify(self) -> None:
+        """Say that something about skills has changed."""
         for listener in self._listeners:
             listener()
 
 
+def _fire_at(conn: Connection, skill: StoredSkill, at: datetime, payload: JsonObject | None = None) -> StoredFire:
+    """A fire at this instant, or at the next one that has none."""
+    while True:
+        if added := skills.add_fires(conn, skill, [(at, "due")], payload):
+            return added[0]
+        at += timedelta(milliseconds=1)
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
 def _new_skill(asked: SkillInput, owner: SkillOwner, at: datetime) -> NewSkill:
-    if asked.name is None or asked.plan is None:
+    if asked.trigger is not None and "keywords" in asked.trigger and owner.user_id != OWNER:
+        raise NotAllowed("Only the owner may have skills for keywords: they are for everyone's messages.")
+    if asked.name is None or (asked.plan is None and not asked.instructions):
         raise InvalidArguments(
-            "A skill makes one call: what needs a model cannot run by itself yet.",
-            hint="Give a message to be reminded of, or an execution_plan of one step.",
+            "It is not said what to do.", hint="Give a message to be reminded of, an execution_plan, or instructions."
         )
     enabled = asked.enabled is not False
     trigger = asked.trigger or {}
@@ -145,6 +273,11 @@ def _new_skill(asked: SkillInput, owner: SkillOwner, at: datetime) -> NewSkill:
         missed=asked.missed or "run",
         enabled=enabled,
         next_due=_next_due(trigger, at) if enabled else None,
+        token_budget=asked.token_budget,
+        preflight=asked.preflight,
+        made_after=None,
+        webhook_hash=None,
+        confirmed_at=None,
     )
 
 
@@ -159,6 +292,8 @@ def _find_changes(known: StoredSkill, asked: SkillInput, given: Mapping[str, obj
         "plan": _plan_row(asked),
         "required_tools": None if asked.required_tools is None else list(asked.required_tools),
         "max_steps": asked.max_steps,
+        "token_budget": asked.token_budget,
+        "preflight": asked.preflight,
         "notify": asked.notify,
         "notify_interval_minutes": asked.notify_interval_minutes,
         "missed": asked.missed,
@@ -198,7 +333,11 @@ def describe_trigger(skill: StoredSkill, time_zone: ZoneInfo) -> str:
     if isinstance(schedule, CronSchedule):
         return _describe_cron(schedule)
     keywords = skill.trigger.get("keywords")
-    return f"when somebody says {keywords}" if keywords else "when it is run by hand"
+    if keywords:
+        return f"when you say {' or '.join(cast('list[str]', keywords))}"
+    if memory := skill.trigger.get("memory"):
+        return f"when “{memory}” is remembered"
+    return "when its webhook is called" if skill.webhook_hash else "when it is run by hand"
 
 
 def _describe_cron(schedule: CronSchedule) -> str:
@@ -239,7 +378,3 @@ def _owned(owner: SkillOwner) -> dict[str, str]:
 
 def _plan_row(asked: SkillInput) -> JsonObject | None:
     return None if asked.plan is None else {"tool": asked.plan.tool, "arguments": asked.plan.arguments}
-
-
-def is_reminder(skill: StoredSkill) -> bool:
-    return skill.plan is not None and skill.plan["tool"] == SAY

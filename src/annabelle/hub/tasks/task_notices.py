@@ -6,10 +6,11 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from annabelle.core.messages import StoredEvent, TurnEvent
+from annabelle.core.messages import StoredEvent
 from annabelle.core.tools import JsonObject, ToolResult
 from annabelle.hub.approvals import questions
 from annabelle.hub.approvals.questions import question_event
+from annabelle.hub.outbox import announce, post
 from annabelle.store import messages, tasks, threads
 from annabelle.store.approvals import Approval
 from annabelle.store.messages import StoredMessage
@@ -24,23 +25,14 @@ def tell_end(conn: Connection, task: StoredTask) -> list[StoredEvent]:
     if task.thread_id is None:
         return []
     result = ToolResult.model_validate(task.result)
-    said = messages.add_agent_message(
-        conn, task.thread_id, _describe_end(task, result), f"{task.id}:told",
-        metadata={"task_id": task.id, "state": task.state, "trust": result.trust},
-    )  # fmt: skip
-    data: JsonObject = {"message_id": said.id, "text": said.content, "task_id": task.id}
-    return threads.append_events(
-        conn, task.thread_id, [TurnEvent(message_id=said.id, key="task", type="message", data=data)]
-    )
+    about: JsonObject = {"task_id": task.id, "state": task.state, "trust": result.trust}
+    return post(conn, task.thread_id, _describe_end(task, result), f"{task.id}:told", about)
 
 
 def tell_question(conn: Connection, asked: Approval) -> list[StoredEvent]:
     said = [messages.load_message(conn, asked.message_id), questions.tell_task_question(conn, asked)]
-    told = [
-        TurnEvent(message_id=one.id, key="task", type="message", data={"message_id": one.id, "text": one.content})
-        for one in said
-    ]
-    return threads.append_events(conn, asked.thread_id, [*told, question_event(asked)])
+    told = [event for one in said for event in announce(conn, one)]
+    return [*told, *threads.append_events(conn, asked.thread_id, [question_event(asked)])]
 
 
 def tell_unheard(conn: Connection, message: StoredMessage) -> list[StoredEvent]:

@@ -12,6 +12,7 @@ from annabelle.core.messages import InboundMessage, TurnEvent
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.hub.context import HubStatus
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
+from annabelle.hub.outbox import queue_delivery
 from annabelle.hub.trust.rules import RuleOrigin, StandingRules, describe_rule
 from annabelle.store import messages, threads
 from annabelle.store.messages import StoredMessage
@@ -38,6 +39,7 @@ def send_message_tools(log: EventLog) -> list[NativeTool]:
                 metadata=answers,
                 trace_id=context.trace_id,
             )
+            queue_delivery(conn, said)
             event = TurnEvent(
                 message_id=context.message_id or said.id,
                 key=f"said:{call_id}",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from annabelle.core.errors import AnnabelleError, RetryByModel
 from annabelle.core.result_text import for_model, make_result
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
-from annabelle.hub.skills.skill_service import SkillOwner, SkillService, format_moment, is_reminder
-from annabelle.store.skills import StoredSkill
+from annabelle.hub.skills.fire_outcome import is_reminder
+from annabelle.hub.skills.skill_service import SkillOwner, SkillService, format_moment
+from annabelle.store.skills import StoredFire, StoredSkill
 from annabelle.toolbox.catalogue import OWN_WORDS, READS, WRITES_ONCE, NativeTool, native_tool, text_parameter
 
 _GROUP = "Skills"
@@ -41,6 +42,11 @@ _FIELDS: JsonObject = {
     },
     "required_tools": {"type": ["array", "string"], "items": {"type": "string"}},
     "max_steps": {"type": ["integer", "string"]},
+    "token_budget": {"type": ["integer", "string"], "description": "The most one run may use"},
+    "preflight": {
+        "type": "object",
+        "description": "A call that shows whether there is anything to do: tool, arguments, window_minutes",
+    },
     "notify_on_completion": {"type": ["boolean", "string"], "description": "Tell the user what came of it"},
     "notify_interval_minutes": {"type": ["integer", "string"], "description": "At most one message in so many minutes"},
     "if_missed": {"type": "string", "enum": ["run", "skip", "list"], "description": "Where it was not running then"},
@@ -73,7 +79,7 @@ def _store(service: SkillService) -> NativeTool:
         if context.thread_id is None or context.agent_id is None:
             raise RetryByModel("A skill is made in a conversation, to which it reports.")
         owner = SkillOwner(context.user_id, context.agent_id, context.thread_id)
-        skill = await service.add(arguments, owner)
+        skill = await service.add(arguments, owner, message_id=context.message_id)
         unknown = service.unknown_tools(skill)
         structured: JsonObject = _to_json(service, skill)
         if unknown:
@@ -130,10 +136,12 @@ def _get(service: SkillService) -> NativeTool:
         past = await service.history(context.user_id, skill.id, 5)
 
         def render() -> str:
-            runs = [f"{format_moment(one.due_at, service.time_zone)}: {one.state}" for one in past]
+            runs = [f"{format_moment(one.due_at, service.time_zone)}: {one.state} {_said(one)}".strip() for one in past]
             return "\n".join([_line(service, skill), *([skill.instructions] if skill.instructions else []), *runs])
 
-        return make_result(render, _to_json(service, skill))
+        foreign = any((one.result or {}).get("trust") == "untrusted" for one in past)
+        shown = make_result(render, _to_json(service, skill))
+        return shown.model_copy(update={"trust": "untrusted" if foreign else "trusted"})
 
     return get
 
@@ -172,6 +180,10 @@ def _delete(service: SkillService) -> NativeTool:
         return make_result(lambda: f"Deleted: {skill.name}.", _to_json(service, skill))
 
     return delete
+
+
+def _said(fire: StoredFire) -> str:
+    return "" if fire.result is None else str(fire.result.get("text") or "")
 
 
 def _which(arguments: JsonObject) -> str | int:

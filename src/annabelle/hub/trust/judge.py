@@ -151,6 +151,8 @@ class TrustJudge:
             return decide(call, TurnFacts())
         rules = await self.rules.for_call(context.user_id, context.agent_id)
         message_id = context.message_id
+        if context.confirmed:
+            return decide(call, TurnFacts(confirmed=True), rules)
         if message_id is None:
             # What the person allowed an agent of the home, another agent may not do.
             restrictions = tuple(rule for rule in rules if rule.kind != "allow")

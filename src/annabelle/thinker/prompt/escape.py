@@ -24,9 +24,10 @@ PLAYBOOKS: Final = "playbooks"
 WORKSPACE: Final = "workspace"
 THINKING: Final = "thinking"
 MEMORIES: Final = "memories"
+UNASKED: Final = "said-unasked"
 
 # The sections of a turn's prompt. Rare names, because pasted text often holds <user> or <profile>.
-SECTIONS: Final = (USER_PROFILE, SUMMARY, NOW, EARLIER_SESSIONS, PLAYBOOKS, WORKSPACE, THINKING, MEMORIES)
+SECTIONS: Final = (USER_PROFILE, SUMMARY, NOW, EARLIER_SESSIONS, PLAYBOOKS, WORKSPACE, THINKING, MEMORIES, UNASKED)
 
 # Invisible characters and those that change the reading direction: a tag name with one in it still reads as the name.
 _INVISIBLE = (

@@ -26,6 +26,7 @@ from annabelle.thinker.prompt.escape import (
     PLAYBOOKS,
     SUMMARY,
     THINKING,
+    UNASKED,
     WORKSPACE,
     escape_message,
     escape_section_tags,
@@ -47,6 +48,7 @@ from annabelle.thinker.prompt.token_budget import (
     PLAYBOOKS_TOKENS,
     SUMMARY_TOKENS,
     THINKING_TOKENS,
+    UNASKED_TOKENS,
     WORKSPACE_TOKENS,
     PromptLayer,
     count_tokens,
@@ -204,6 +206,7 @@ class TurnContext:
     chat_id: str = ""
     recalled: RecalledContext = field(default_factory=RecalledContext)
     playbooks: tuple[Playbook, ...] = ()
+    unasked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +218,7 @@ class FreshContext:
     earlier: str = ""
     playbooks: str = ""
     memories: str = ""
+    unasked: str = ""
 
     def render(self, *, tools: bool, workspace: str = "", thinking: str = "") -> str:
         """All fresh layers in order, with the workspace and thinking of the current request."""
@@ -223,7 +227,7 @@ class FreshContext:
         )
         working = build_section(WORKSPACE, workspace, WORKSPACE_TOKENS).text
         thought = build_section(THINKING, thinking, THINKING_TOKENS).text
-        layers = (now, self.earlier, self.playbooks, working, thought, self.memories)
+        layers = (now, self.earlier, self.playbooks, working, thought, self.memories, self.unasked)
         return "\n".join(layer for layer in layers if layer)
 
 
@@ -309,6 +313,7 @@ class LayeredPromptBuilder:
                 earlier=earlier.text,
                 playbooks=playbooks.text,
                 memories=memories.text,
+                unasked=build_section(UNASKED, "\n".join(context.unasked), UNASKED_TOKENS).text,
             ),
             layers=layers,
         )

@@ -1,0 +1,130 @@
+"""How a fire ends, and what follows from it: the person is told, failures are tried again, one-shots are over.
+
+All of it happens in the transaction that stores the outcome, so each fire has exactly one (SKL-04, SKL-08, SKL-11).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from pydantic import Field
+from sqlalchemy import Connection
+
+from annabelle.core.contract import TurnResult
+from annabelle.core.errors import AgentPaused, AgentStopped, ErrorBody, TurnCancelled
+from annabelle.core.messages import StoredEvent
+from annabelle.core.models import FrozenModel
+from annabelle.core.tools import JsonObject, ToolResult
+from annabelle.core.trust import Trust
+from annabelle.hub.outbox import post
+from annabelle.policy.provenance import trust_after
+from annabelle.skills.due import retry_after
+from annabelle.skills.schedule import OneMoment, read_schedule
+from annabelle.skills.skill_input import SAY
+from annabelle.store import skills, tool_calls
+from annabelle.store.messages import StoredMessage
+from annabelle.store.skills import StoredFire, StoredSkill
+
+_TOLD_CHARS: Final = 4_000
+_SILENT: Final = ErrorBody(code="internal_error", message="The run failed without saying why.")
+_STOPPED: Final = frozenset({AgentPaused.code, AgentStopped.code, TurnCancelled.code})
+"""A person or their budget stopped it, so it is no failure of the skill."""
+
+
+class FireOutcome(FrozenModel):
+    """What came of a fire; `begun` if a model has to carry it out."""
+
+    state: Literal["begun", "finished", "failed", "skipped", "unknown"]
+    text: str = ""
+    trust: Trust = "trusted"
+    told: bool = Field(default=True, description="Whether the person hears of it, where the skill tells at all")
+
+    @classmethod
+    def from_call(cls, result: ToolResult) -> FireOutcome:
+        if result.is_unknown:
+            return cls(state="unknown", text=result.for_person)
+        if result.error is not None and result.error.code in _STOPPED:
+            return cls.from_error(result.error)
+        state = "failed" if result.is_error else "finished"
+        return cls(state=state, text=result.for_person, trust=result.trust)
+
+    @classmethod
+    def from_turn(cls, conn: Connection, message: StoredMessage, result: TurnResult) -> FireOutcome:
+        if not result.success:
+            return cls.from_error(result.error or _SILENT)
+        trust = trust_after(tool_calls.list_untrusted_tools(conn, message.id))
+        return cls(state="finished", text="" if result.sent_by_tool else result.text, trust=trust)
+
+    @classmethod
+    def from_error(cls, error: ErrorBody) -> FireOutcome:
+        skipped = error.code in _STOPPED
+        return cls(state="skipped" if skipped else "failed", text=error.for_person, told=not skipped)
+
+
+def is_reminder(skill: StoredSkill) -> bool:
+    return skill.plan is not None and skill.plan["tool"] == SAY
+
+
+def end_fire(conn: Connection, fire: StoredFire, outcome: FireOutcome, at: datetime) -> list[StoredEvent]:
+    """Store the outcome and what follows from it. A fire that has ended is left as it is."""
+    kept: JsonObject = {"text": outcome.text[:_TOLD_CHARS], "trust": outcome.trust}
+    skill = skills.load_skill(conn, fire.skill_id)
+    assert outcome.state != "begun"
+    state = "skipped" if skill is None and outcome.state == "failed" else outcome.state
+    if not skills.finish_fire(conn, fire.id, state, kept, at) or skill is None:
+        return []
+    if state == "failed":
+        return _try_again(conn, skill, fire, outcome, at)
+    if state == "unknown":  # it may have happened, so it is not tried again
+        return tell(conn, skill, f"“{skill.name}” was interrupted: {outcome.text}", fire.id)
+    over = isinstance(read_schedule(skill.trigger), OneMoment) and skill.next_due is None
+    skills.update_skill(conn, skill.id, {"failures": 0} | ({"enabled": False} if over else {}))
+    if state == "skipped":
+        return tell(conn, skill, f"“{skill.name}” was not done. {outcome.text}", fire.id) if outcome.told else []
+    return [] if is_reminder(skill) else _tell_result(conn, skill, fire, outcome, at)
+
+
+def park_fire(conn: Connection, fire_id: str, question: str, about: JsonObject) -> list[StoredEvent]:
+    """A run goes beyond what was confirmed: it waits, and the person is asked in the skill's chat (POL-09)."""
+    skills.park_fire(conn, fire_id)
+    skill = skills.load_skill_of_fire(conn, fire_id)
+    if skill is None:
+        return []
+    text = f"“{skill.name}” needs your yes to go on.\n\n{question}"
+    return tell(conn, skill, text, f"{fire_id}:asks:{about.get('approvals')}", **about)
+
+
+def tell(conn: Connection, skill: StoredSkill, text: str, key: str, **about: object) -> list[StoredEvent]:
+    return post(conn, skill.thread_id, text, f"skill:{skill.id}:{key}", {"skill_id": skill.id, **about})
+
+
+def _try_again(
+    conn: Connection, skill: StoredSkill, fire: StoredFire, outcome: FireOutcome, at: datetime
+) -> list[StoredEvent]:
+    """Later, and the fifth failure in a row switches it off (SKL-04). What was run by hand or by an event is not."""
+    words = outcome.text
+    if read_schedule(skill.trigger) is None:
+        return tell(conn, skill, f"“{skill.name}” failed. {words}", fire.id)
+    failures = skill.failures + 1
+    wait = retry_after(failures)
+    if wait is None:
+        changes: JsonObject = {"failures": failures, "enabled": False, "next_due": None, "disabled_why": words}
+        skills.update_skill(conn, skill.id, changes)
+        return tell(conn, skill, f"“{skill.name}” failed {failures} times and is switched off now. {words}", fire.id)
+    again = at + wait
+    due = again if skill.next_due is None else min(skill.next_due, again)
+    skills.update_skill(conn, skill.id, {"failures": failures, "next_due": due})
+    return []
+
+
+def _tell_result(
+    conn: Connection, skill: StoredSkill, fire: StoredFire, outcome: FireOutcome, at: datetime
+) -> list[StoredEvent]:
+    if not skill.notify or not outcome.text.strip():
+        return []
+    pause = timedelta(minutes=skill.notify_interval_minutes)
+    if skill.last_notified_at is not None and at - skill.last_notified_at < pause:
+        return []
+    skills.update_skill(conn, skill.id, {"last_notified_at": at})
+    return tell(conn, skill, outcome.text[:_TOLD_CHARS], fire.id, name=skill.name, trust=outcome.trust)

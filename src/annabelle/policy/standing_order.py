@@ -1,0 +1,82 @@
+"""What a skill would be ordered to do by itself, read once when it is made and shown in full (POL-09)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from annabelle.core.text import escape_invisible_json
+from annabelle.core.tools import JsonObject
+from annabelle.policy.intent.orders import orders_in
+from annabelle.policy.person_words import PersonWords
+from annabelle.policy.rules.rule import collect_texts
+from annabelle.policy.turn_facts import CallFacts
+
+
+@dataclass(frozen=True, slots=True)
+class StandingOrder:
+    """What counts as the person's words in the runs of a skill, and what bounds them."""
+
+    tools: tuple[str, ...]
+    orders: tuple[str, ...]
+    receivers: tuple[str, ...]
+    files: tuple[str, ...]
+    pages: tuple[str, ...]
+    token_budget: int | None
+
+    def describe(self) -> str:
+        """Everything it may do, in one line."""
+        parts = {
+            "tools": self.tools,
+            "orders": [f"“{words}”" for words in self.orders],
+            "receivers": self.receivers,
+            "files": self.files,
+            "pages": self.pages,
+            "tokens a run": [f"{self.token_budget:,}"] if self.token_budget else (),
+        }
+        return "; ".join(f"{name}: {', '.join(values)}" for name, values in parts.items() if values)
+
+    def to_json(self) -> JsonObject:
+        return {
+            "tools": list(self.tools),
+            "orders": list(self.orders),
+            "receivers": list(self.receivers),
+            "files": list(self.files),
+            "pages": list(self.pages),
+            "token_budget": self.token_budget,
+        }
+
+
+def read_standing_order(
+    instructions: str, tools: Iterable[str], plan: JsonObject | None = None, token_budget: int | None = None
+) -> StandingOrder:
+    """The orders in the instructions as policy reads them in each run, or the one call of a plan as it is."""
+    words = PersonWords([instructions if plan is None else "\n".join(collect_texts(plan.get("arguments")))])
+    called = () if plan is None else (f"{plan['tool']} {escape_invisible_json(plan.get('arguments'))}",)
+    return StandingOrder(
+        tools=tuple(dict.fromkeys((*tools, *([str(plan["tool"])] if plan else ())))),
+        orders=called or tuple(order.words for order in orders_in(instructions)),
+        receivers=tuple(sorted(words.addresses)),
+        files=tuple(sorted(words.files)),
+        pages=tuple(sorted(words.pages)),
+        token_budget=token_budget,
+    )
+
+
+def reasons_to_ask(call: CallFacts) -> Iterator[str]:
+    """What runs by itself is asked about, always, with all it would order. A reminder is its own confirmation."""
+    given = call.arguments
+    told = [name for name in call.traits.standing if given.get(name)]
+    if not told or (given.get("message") and "instructions" in told and len(told) == 1):
+        return
+    plan = given.get("execution_plan")
+    steps = [cast("JsonObject", one) for one in cast("list[object]", plan) if isinstance(one, dict)] if plan else []
+    only = steps[0] if len(steps) == 1 else None
+    order = read_standing_order(
+        str(given.get("instructions") or ""),
+        [*collect_texts(given.get("required_tools")), *(str(step.get("toolName")) for step in steps)],
+        None if only is None else {"tool": only.get("toolName"), "arguments": only.get("parameters")},
+        cast("int | None", given.get("token_budget")),
+    )
+    yield f"it would run by itself from then on, and your yes is for all of this: {order.describe()}"
