@@ -13,7 +13,10 @@ pytestmark = pytest.mark.req("INT-01")
 
 LANGUAGES = ("en", "de", "fr", "es", "pl")
 FOLDER = Path(__file__).parents[2] / "src/annabelle/language"
-TOOLS = {STOP, "get_status", "filer_list_files", "store_fact", "search_memories", "memory_store_skill"}
+TOOLS = {
+    *(STOP, "get_status", "filer_list_files", "store_fact", "search_memories"),
+    *("memory_store_skill", "memory_list_skills"),
+}
 
 
 def call_of(text: str) -> tuple[str, dict[str, str]] | None:
@@ -89,6 +92,45 @@ def test_the_status_is_asked_for(text: str) -> None:
 @pytest.mark.parametrize("text", ["stop", "STOP!", "Stopp", "arrête", "para", "przestań", "please stop"])
 def test_a_stop_is_heard(text: str) -> None:
     assert packaged_templates().is_stop(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("What is due?", "what's due today", "What’s due?", "any reminders?", "Do I have any reminders?"),
+        *("please show me my reminders", "list my reminders", "what reminders do I have", "what are my reminders?"),
+        *("Was steht an?", "was steht heute an", "Welche Erinnerungen habe ich?", "zeig mir meine Erinnerungen, bitte"),
+        *(
+            "Qu'est-ce qui est prévu ?",
+            "qu’est-ce qui est prévu aujourd’hui ?",
+            "quels sont mes rappels",
+            "mes rappels",
+        ),
+        *("¿Qué tengo pendiente?", "qué recordatorios tengo", "muéstrame mis recordatorios", "tengo recordatorios?"),
+        *("Co mam zaplanowane?", "jakie mam przypomnienia?", "pokaż moje przypomnienia", "co jest na dziś zaplanowane"),
+    ],
+)
+def test_what_is_due_is_asked_for_in_five_languages(text: str) -> None:
+    assert call_of(text) == ("memory_list_skills", {"enabled": "true"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("what is due process?", "what is due diligence", "when is my rent due?", "what is due to Bob", "is it due?"),
+        *("what's due in the mail", "what is due for the tax return", "what's overdue at the library", "due today"),
+        *("any reminders about the meeting?", "remind me what is due", "set a reminder", "delete my reminders"),
+        *("what was due yesterday", "what is due and what did I miss", "why is it due today"),
+        *("show me my reminders from last year", "do you have any reminders for parents of toddlers?"),
+        *("was steht an der Wand?", "was steht in der Zeitung", "was steht heute in der Zeitung?", "wie steht es an"),
+        *("lösch meine Erinnerungen", "welche Erinnerungen hast du an mich?", "meine Erinnerungen an Paris"),
+        *("qu'est-ce qui est prévu par la loi ?", "ce qui est prévu", "efface mes rappels"),
+        *("qué tengo pendiente de pago", "qué recordatorios tengo que borrar", "borra mis recordatorios"),
+        *("co mam zaplanowane na urlop?", "usuń moje przypomnienia", "jakie przypomnienia lubisz"),
+    ],
+)
+def test_what_only_sounds_like_what_is_due_is_left_to_the_model(text: str) -> None:
+    assert call_of(text) is None
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from annabelle.core.errors import InvalidArguments
 from annabelle.skills.schedule import (
     CronSchedule,
+    DayStepSchedule,
     IntervalSchedule,
     OneMoment,
     find_time_zone,
@@ -78,6 +79,28 @@ def test_an_interval_goes_on_from_its_first_moment_whatever_was_missed() -> None
     assert every.next_after(begin) == begin + timedelta(minutes=45)
     assert every.next_after(begin - timedelta(days=3)) == begin + timedelta(minutes=45)
     assert every.next_after(begin + timedelta(minutes=100)) == begin + timedelta(minutes=135)
+
+
+@pytest.mark.parametrize(
+    ("clock", "first_day", "expected"),
+    [
+        (time(9), date(2027, 3, 25), ["2027-03-27T09:00+01:00", "2027-03-29T09:00+02:00"]),  # clocks put forward
+        (time(9), date(2027, 10, 28), ["2027-10-30T09:00+02:00", "2027-11-01T09:00+01:00"]),  # and back
+        (time(2, 30), date(2027, 3, 26), ["2027-03-28T03:30+02:00", "2027-03-30T02:30+02:00"]),  # a time that is not
+    ],
+)
+def test_every_second_day_is_at_the_same_hour_when_clocks_change(
+    clock: time, first_day: date, expected: list[str]
+) -> None:
+    schedule = DayStepSchedule(2, clock, first_day, BERLIN)
+    begin = datetime.combine(first_day, time(12), BERLIN)
+    first = schedule.next_after(begin)
+    assert first is not None
+    assert [
+        one and one.astimezone(BERLIN).isoformat(timespec="minutes") for one in (first, schedule.next_after(first))
+    ] == expected
+    assert schedule.next_after(begin - timedelta(days=30)) == datetime.combine(first_day, clock, BERLIN)
+    assert read_schedule(schedule.trigger) == schedule
 
 
 def test_a_moment_is_due_once() -> None:

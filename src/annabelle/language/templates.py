@@ -24,7 +24,7 @@ FILE_NAME: Final = "templates.toml"
 STOP: Final = "stop"
 """The table of messages that stop what runs; it is no tool."""
 _LONGEST_MESSAGE, _LONGEST_SLOT = 300, 200
-_ENDS: Final = " \t\n.!?…,;:"
+_ENDS: Final = " \t\n.!?…,;:¿¡"
 _SPLIT: Final = re.compile(r"[.!?;\n]\s|[\n<>{}`]|https?:", re.IGNORECASE)
 _SPACE: Final = re.compile(r"\s+")
 _ALIKE: Final = 0.75

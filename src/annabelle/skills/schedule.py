@@ -1,4 +1,4 @@
-"""When a skill is due: a cron expression in a time zone, an interval, or one moment (SKL-01).
+"""When a skill is due: a cron expression in a time zone, an interval, a step of days, or one moment (SKL-01).
 
 A skill is due at instants, not at wall clock times. Where the clock is put forward, a time that does not exist is due
 when the clock has moved on; where it is put back, a time that comes twice is due once. An expression that means every
@@ -8,7 +8,7 @@ hour is due in every hour that passes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -94,6 +94,32 @@ class IntervalSchedule:
 
 
 @dataclass(frozen=True, slots=True)
+class DayStepSchedule:
+    """Due at a time of day on every so many days, counted from a first one."""
+
+    days: int
+    clock: time
+    first_day: date
+    time_zone: ZoneInfo
+
+    def next_after(self, moment: datetime) -> datetime | None:
+        passed = (moment.astimezone(self.time_zone).date() - self.first_day).days // self.days
+        day = self.first_day + timedelta(days=max(0, passed) * self.days)
+        while (due := datetime.combine(day, self.clock, self.time_zone).astimezone(UTC)) <= moment:
+            day += timedelta(days=self.days)
+        return due
+
+    @property
+    def trigger(self) -> JsonObject:
+        return {
+            "every_days": self.days,
+            "clock": f"{self.clock:%H:%M}",
+            "first_day": self.first_day.isoformat(),
+            "timezone": self.time_zone.key,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class OneMoment:
     """Due once."""
 
@@ -107,7 +133,7 @@ class OneMoment:
         return {"at": self.at.isoformat()}
 
 
-Schedule = CronSchedule | IntervalSchedule | OneMoment
+Schedule = CronSchedule | IntervalSchedule | DayStepSchedule | OneMoment
 
 
 def read_schedule(trigger: JsonObject) -> Schedule | None:
@@ -117,6 +143,9 @@ def read_schedule(trigger: JsonObject) -> Schedule | None:
     if "interval_minutes" in trigger:
         begin = datetime.fromisoformat(str(trigger["begin"]))
         return IntervalSchedule(int(str(trigger["interval_minutes"])), begin)
+    if "every_days" in trigger:
+        first, clock = date.fromisoformat(str(trigger["first_day"])), time.fromisoformat(str(trigger["clock"]))
+        return DayStepSchedule(int(str(trigger["every_days"])), clock, first, find_time_zone(str(trigger["timezone"])))
     if "schedule" in trigger:
         return CronSchedule(str(trigger["schedule"]), find_time_zone(str(trigger["timezone"])))
     return None

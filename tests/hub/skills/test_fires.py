@@ -10,8 +10,11 @@ import pytest
 from annabelle.core.errors import NotFound
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER
-from annabelle.core.tools import JsonObject
+from annabelle.core.tools import CallContext, JsonObject
+from annabelle.hub.tools.skills import skill_tools
+from annabelle.language.templates import packaged_templates
 from annabelle.store import skills
+from annabelle.toolbox.middleware.argument_check import ArgumentChecker
 from hub.skills.house import BEGIN, House, open_house
 from support.virtual_clock import VirtualClock
 
@@ -44,6 +47,45 @@ async def test_what_comes_every_day_comes_at_the_same_hour_across_a_change_to_su
     await house.run(timedelta(days=4))
     assert [fire.due_at.hour for fire in await house.fires()] == [5, 4, 4, 4]
     assert await house.said() == ["All is quiet."] * 4
+
+
+@pytest.mark.req("SKL-01", "SKL-09")
+async def test_every_second_day_is_at_nine_before_and_after_the_clocks_change(house: House) -> None:
+    skill = await house.add(message="water the plants", when="jeden zweiten Tag um 9")
+    assert house.service.describe(skill) == "every 2 days at 09:00"
+    await house.run(timedelta(days=5))
+    assert [fire.due_at.hour for fire in await house.fires()] == [8, 7, 7]
+
+
+@pytest.mark.req("SKL-09")
+@pytest.mark.parametrize(
+    ("when", "described"),
+    [
+        ("every other friday at 5pm", "every 2 weeks on Friday at 17:00"),
+        ("on the 1st and 15th of every month at 10", "on day 1,15 of every month at 10:00"),
+        ("am letzten Tag jedes Monats um 17 Uhr", "on the last day of every month at 17:00"),
+        ("chaque année le 3 mai à 9h", "every year on 3 May at 09:00"),
+        ("los martes y jueves a las 18:30", "every Tuesday and Thursday at 18:30"),
+    ],
+)
+async def test_a_reminder_says_when_it_will_come(house: House, when: str, described: str) -> None:
+    assert house.service.describe(await house.add(message="x", when=when)) == described
+
+
+@pytest.mark.req("INT-01")
+async def test_what_is_due_lists_what_is_switched_on_the_next_first(house: House) -> None:
+    asked = packaged_templates().match("What is due?")
+    assert asked is not None
+    tool = next(tool for tool in skill_tools(house.service) if tool.name == asked.tool)
+    ArgumentChecker().check(tool.spec(), {**asked.arguments})
+    context = CallContext(caller="agent", user_id=OWNER)
+    assert (await tool.handler({**asked.arguments}, context)).for_person.startswith("There are no reminders")
+    await house.add(message="stretch", when="in 10 minutes")
+    await house.add(message="call mum", when="tomorrow at 9")
+    off = await house.add(message="sleep", when="every night")
+    await house.service.update(off.id, {"enabled": False}, OWNER)
+    told = (await tool.handler({**asked.arguments}, context)).for_person
+    assert [line.split(" – ")[0] for line in told.splitlines()] == ["stretch", "call mum"]
 
 
 @pytest.mark.req("SKL-08")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import calendar
 import hashlib
 import itertools
 import secrets
@@ -24,7 +25,14 @@ from annabelle.policy.person_words import content_words, normalize_text
 from annabelle.policy.standing_order import StandingOrder, read_standing_order
 from annabelle.skills.playbook import Playbook
 from annabelle.skills.playbook_folder import keep_playbook
-from annabelle.skills.schedule import CronSchedule, IntervalSchedule, OneMoment, find_time_zone, read_schedule
+from annabelle.skills.schedule import (
+    CronSchedule,
+    DayStepSchedule,
+    IntervalSchedule,
+    OneMoment,
+    find_time_zone,
+    read_schedule,
+)
 from annabelle.skills.skill_input import SkillInput
 from annabelle.store import skills, threads, tool_calls
 from annabelle.store.database import Database
@@ -330,6 +338,10 @@ def describe_trigger(skill: StoredSkill, time_zone: ZoneInfo) -> str:
         if minutes or not hours:
             return f"every {schedule.minutes} minutes" if schedule.minutes > 1 else "every minute"
         return f"every {hours} hours" if hours > 1 else "every hour"
+    if isinstance(schedule, DayStepSchedule):
+        weeks, days = divmod(schedule.days, 7)
+        step = f"{schedule.days} days" if days else f"{weeks} weeks on {schedule.first_day:%A}"
+        return f"every {step} at {schedule.clock:%H:%M}"
     if isinstance(schedule, CronSchedule):
         return _describe_cron(schedule)
     keywords = skill.trigger.get("keywords")
@@ -343,9 +355,13 @@ def describe_trigger(skill: StoredSkill, time_zone: ZoneInfo) -> str:
 def _describe_cron(schedule: CronSchedule) -> str:
     """In words where it is simple, else as it is."""
     minute, hour, day, month, weekday = schedule.expression.split()
-    if not (minute.isdecimal() and hour.isdecimal() and day == month == "*"):
+    clock = f"at {int(hour):02}:{int(minute):02}" if minute.isdecimal() and hour.isdecimal() else None
+    if clock and month == weekday == "*" and (day == "l" or day.replace(",", "").isdecimal()):
+        return f"on {'the last day' if day == 'l' else f'day {day}'} of every month {clock}"
+    if clock and weekday == "*" and day.isdecimal() and month.isdecimal():
+        return f"every year on {int(day)} {calendar.month_name[int(month)]} {clock}"
+    if clock is None or day != "*" or month != "*":
         return f"at {schedule.expression} (cron, {schedule.time_zone.key})"
-    clock = f"at {int(hour):02}:{int(minute):02}"
     if weekday == "*":
         return f"every day {clock}"
     if weekday == "1-5":

@@ -99,7 +99,7 @@ def _list(service: SkillService) -> NativeTool:
     @native_tool(
         "memory_list_skills",
         "The user's reminders and everything else that runs by itself.",
-        {"enabled": {"type": "boolean", "description": "Only those that are switched on, or off"},
+        {"enabled": {"type": ["boolean", "string"], "description": "Only those that are switched on, or off"},
          "trigger_type": {"type": "string", "enum": ["cron", "manual", "event"]}},
         annotations=READS,
         group=_GROUP,
@@ -110,11 +110,15 @@ def _list(service: SkillService) -> NativeTool:
         found = [
             skill
             for skill in await service.list(context.user_id)
-            if wanted in (None, skill.enabled) and kind in (None, skill.trigger_type)
+            if (wanted is None or (str(wanted).casefold() == "true") is skill.enabled)
+            and kind in (None, skill.trigger_type)
         ]
 
         def render() -> str:
-            return "\n".join(_line(service, skill) for skill in found) or "Nothing runs by itself."
+            return (
+                "\n".join(_line(service, skill) for skill in found)
+                or "There are no reminders, and nothing runs by itself."
+            )
 
         return make_result(render, {"skills": [_to_json(service, skill) for skill in found]})
 
