@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -487,3 +488,24 @@ async def test_rows_on_postgresql_come_back_as_they_were(
     with pytest.raises(Conflict, match="in use"):
         restore(Home(tmp_path / "another"), file)
     assert not (tmp_path / "another").exists()
+
+
+@pytest.mark.req("BEY-06")
+def test_a_full_disk_is_one_sentence_and_leaves_everything_as_it_was(lived_in: Home, tmp_path: Path) -> None:
+    file, crowded = tmp_path / "all.backup", Home(tmp_path / "crowded" / "home")
+    (lived_in.workspace / "large").write_bytes(os.urandom(5_000_000))
+    back_up(lived_in, file)
+    write_files(crowded, {"workspace/mine.txt": "mine"})
+    before = file.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # The kernel refuses every byte behind the first three million of a file.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, hard))
+    try:
+        for work in (lambda: back_up(lived_in, file, force=True), lambda: restore(crowded, file, force=True)):
+            with pytest.raises(StorageTrouble, match=r"^The backup .*\.$"):
+                work()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert file.read_bytes() == before
+    assert read_files(crowded) == {"workspace/mine.txt": b"mine"}
+    assert (beside(crowded.root), [name for name in beside(file) if name.endswith(".part")]) == (["home"], [])
