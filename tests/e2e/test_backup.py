@@ -13,10 +13,11 @@ import pytest
 from annabelle.core.home import Home
 from cli.terminal import run
 from e2e.days import MakeHub, plan, reply
-from hub.hubs import HubProcess
+from hub.hubs import HubProcess, wait_for
 from support.canary import Canary
 from support.postgres import Postgres, postgres, postgres_url  # noqa: F401  fixtures
-from support.scripted_model import ScriptedServer
+from support.scripted_model import Reply, Rule, ScriptedServer
+from support.timing import seconds
 
 BOAT = "Ada's boat is called Quillfin Marrow"
 KEY = Canary("kelmarsh-9917-Prouvet")
@@ -148,6 +149,33 @@ def test_a_restore_waits_for_no_running_annabelle_and_keeps_what_it_replaces(
     assert after.pop("audit")["good"], "without a passphrase a new one begins"
     assert after == {name: value for name, value in before.items() if name != "audit"}
     assert reply(hub.say(plan("And on."), chatId="kitchen")) == "And on."
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.req("BEY-06", "DUR-01")
+def test_what_was_being_answered_during_the_backup_is_answered_once_after_the_restore(
+    make_hub: MakeHub, rules: ScriptedServer, tmp_path: Path, new_database: Callable[[], dict[str, str]]
+) -> None:
+    rules.rules(
+        Rule(match="take your time", times=1, reply=Reply(text="One two three four", chunks=4, hang_after=2)),
+        Rule(match="take your time", reply=Reply(text="At last.")),
+    )
+    old = make_hub(**new_database()).start()
+    asked = old.http.post("/message", json={"text": "take your time"}).json()
+    waiting = old.http.post("/message", json={"text": plan("And the next.")}).json()
+    wait_for(lambda: rules.requests, "the model to be asked")
+    annabelle(old, "backup", tmp_path / "all.backup")
+    old.kill()
+
+    new = make_hub(Home(tmp_path / "elsewhere" / "home"), **new_database())
+    annabelle(new, "restore", tmp_path / "all.backup")
+    new.start()
+
+    for message, answer in ((asked, "At last."), (waiting, "And the next.")):
+        found = new.http.get(f"/messages/{message['messageId']}", params={"wait": seconds(60)}).json()
+        assert (found["state"], reply(found)) == ("done", answer)
+    listed = new.http.get(f"/threads/{asked['threadId']}/messages").json()["messages"]
+    assert [line["source"] for line in listed] == ["user", "user", "agent", "agent"]
 
 
 @pytest.mark.req("BEY-06")

@@ -65,7 +65,7 @@ def read_passphrase(file: Path | None, question: str, *, new: bool = False) -> s
     """The passphrase from the file, the environment or the person; None if there is none."""
     if file is not None:
         with explain_os_error(OperatorMistake, f"{file} can not be read"):
-            lines = file.expanduser().read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+            lines = file.expanduser().read_text(encoding="utf-8", errors="backslashreplace").splitlines()
         if not lines or not lines[0]:
             raise OperatorMistake(f"{file} is empty.", hint="Its first line must be the passphrase.")
         return lines[0]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import struct
 import zipfile
@@ -57,10 +56,15 @@ class ArchiveEntry(BaseModel):
     """Name inside the ZIP."""
 
 
-class ArchiveManifest(BaseModel):
+class _ArchiveHead(BaseModel):
+    """What a manifest of every format version says."""
+
     format: Literal["annabelle backup"] = "annabelle backup"
     format_version: int = FORMAT_VERSION
-    annabelle: str = __version__
+    annabelle: str = Field(default=__version__, max_length=40)
+
+
+class ArchiveManifest(_ArchiveHead):
     made_at: AwareDatetime = Field(default_factory=now)
     database: DialectName = "sqlite"
     revisions: dict[str, str] = Field(default_factory=dict[str, str])
@@ -145,12 +149,12 @@ class ArchiveReader:
         self._zip = opened
         listed = self._read_list(_MANIFEST)
         try:
+            head = _ArchiveHead.model_validate_json(listed)
+            if head.format_version > FORMAT_VERSION or _numbers(head.annabelle) > _numbers(__version__):
+                raise made_by_newer(head.annabelle)
             self.manifest = ArchiveManifest.model_validate_json(listed)
         except ValidationError as error:
-            version = _read_version(listed)
-            raise (damaged_backup() if version is None else made_by_newer(version)) from error
-        if self.manifest.format_version > FORMAT_VERSION or _numbers(self.manifest.annabelle) > _numbers(__version__):
-            raise made_by_newer(self.manifest.annabelle)
+            raise damaged_backup() from error
         self._key: AESGCM | None = None
         self.secrets = self._open_secrets(listed, passphrase) if secrets and self.manifest.salt else []
 
@@ -254,15 +258,6 @@ def made_by_newer(version: str) -> CallerMistake:
         f"The backup was made by a newer Annabelle ({version}); this one is {__version__}.",
         hint="Nothing was restored. Update Annabelle first.",
     )
-
-
-def _read_version(listed: bytes) -> str | None:
-    """The program that made a backup of a later format; None if it is no backup at all."""
-    with contextlib.suppress(ValueError, LookupError, TypeError):
-        found = json.loads(listed)
-        if found["format"] == "annabelle backup" and int(found["format_version"]) > FORMAT_VERSION:
-            return str(found["annabelle"])[:40]
-    return None
 
 
 def _numbers(version: str) -> tuple[int, ...]:

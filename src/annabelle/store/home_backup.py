@@ -14,7 +14,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,7 +22,7 @@ from pydantic import BaseModel
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from annabelle.core.errors import Conflict, StorageTrouble, explain_os_error
+from annabelle.core.errors import Conflict, NotFound, StorageTrouble, explain_os_error
 from annabelle.core.failpoints import failpoint
 from annabelle.core.home import Home
 from annabelle.core.secrets.redactor import Redactor, is_secret_name, passwords_in_url
@@ -58,17 +57,11 @@ class BackupReport(BaseModel):
     """What the home needs and the backup does not hold: files outside of it, links, names that are not text."""
 
 
-@dataclass(frozen=True, slots=True)
-class HomeContent:
-    files: list[Path]
-    left_out: list[str]
-
-
 def back_up_home(
     home: Home, target: Path, settings: Settings, *, passphrase: str | None, force: bool, progress: Progress
 ) -> BackupReport:
     """Writes a backup. The file appears when it is complete; a failure leaves the old one, if there was one."""
-    target = target.expanduser().absolute()
+    home, target = Home(home.root.resolve()), target.expanduser().parent.resolve() / target.name
     hint = "Free some space or choose another place; nothing was changed."
     with explain_os_error(StorageTrouble, f"The backup {target} could not be written", hint=hint):
         _refuse_existing(target, force)
@@ -121,12 +114,13 @@ def _locked_folder(folder: Path) -> Generator[bool]:
 def _write_archive(
     home: Home, folder: Path, target: Path, settings: Settings, passphrase: str | None, progress: Progress
 ) -> BackupReport:
-    url = settings.database_url.get_secret_value() if settings.database_url is not None else None
-    content = list_content(home, skipped={target, folder})
-    manifest = ArchiveManifest(
-        database="sqlite" if url is None else "postgresql", left_out=[*content.left_out, *_list_outside(home, settings)]
-    )
-    total, done = sum(file.stat().st_size for file in content.files if file.exists()), 0
+    url = find_postgres(settings.database_url.get_secret_value() if settings.database_url is not None else None)
+    files, left_out = list_content(home, skipped={target, folder})
+    if not files:
+        raise NotFound(f"There is nothing to back up in {home.root}.")
+    left_out += _list_outside(home, settings)
+    manifest = ArchiveManifest(database="sqlite" if url is None else "postgresql", left_out=left_out)
+    total, done = sum(file.stat().st_size for file in files if file.exists()), 0
 
     def count(chunks: Iterable[bytes]) -> Iterator[bytes]:
         nonlocal done
@@ -140,20 +134,27 @@ def _write_archive(
     (folder / "archive").chmod(0o600)
     failpoint(FAILPOINTS[0])
     try:
-        with _open_snapshots(home, content.files) as databases:
+        with _open_snapshots(home, files) as databases:
             for file, reading in databases.items():
                 copy = folder / "database"
                 copy_connection(reading, copy)
                 manifest.revisions |= _read_revisions(copy)
                 with copy.open("rb") as stream:
-                    writer.add(_entry_path(home, file), count(read_chunks(stream)))
+                    writer.add(_entry_path(home, file), count(read_chunks(stream)), file.stat())
                 copy.unlink()
         if url is not None:
             manifest.revisions = _dump_tables(url, writer)
         failpoint(FAILPOINTS[1])
-        for file in (file for file in content.files if file not in databases):
-            with contextlib.suppress(FileNotFoundError), file.open("rb") as stream:  # it may be rotated meanwhile
-                secret, about = is_secret_file(home, file), os.fstat(stream.fileno())
+        for file in (file for file in files if file not in databases):
+            try:
+                secret, stream = is_secret_file(home, file), file.open("rb")
+            except FileNotFoundError:
+                continue  # it was rotated or deleted meanwhile
+            except OSError as error:
+                left_out.append(f"{str(file)!r} ({error.strerror})")
+                continue
+            with stream:
+                about = os.fstat(stream.fileno())
                 secrets += secret
                 if secret and file == home.settings_file:
                     writer.add(_entry_path(home, file), [_read_public_settings(file)], about)
@@ -171,8 +172,13 @@ def _write_archive(
         files=len(manifest.entries) - tables,
         tables=tables,
         secrets=None if passphrase is None else secrets,
-        left_out=manifest.left_out,
+        left_out=left_out,
     )
+
+
+def find_postgres(url: str | None) -> str | None:
+    """The address if it is that of a PostgreSQL database; None if the databases are files."""
+    return url if url and parse_url(url).drivername != "sqlite" else None
 
 
 def _entry_path(home: Home, file: Path) -> str:
@@ -187,10 +193,13 @@ def read_chunks(stream: BinaryIO) -> Iterator[bytes]:
         yield chunk
 
 
-def list_content(home: Home, skipped: Collection[Path] = ()) -> HomeContent:
-    """Lists what belongs into a backup. Links are not followed, because they may lead outside the home."""
+def list_content(home: Home, skipped: Collection[Path] = ()) -> tuple[list[Path], list[str]]:
+    """Lists the files that belong into a backup, and names what can not be in it.
+
+    Links are not followed, because they may lead outside the home.
+    """
     files, left_out = list[Path](), list[str]()
-    for name, folders, names in os.walk(home.root):
+    for name, folders, names in os.walk(home.root, onerror=lambda error: left_out.append(repr(error.filename))):
         folder = Path(name)
         folders[:] = sorted(one for one in folders if not _is_skipped_folder(home, folder / one, skipped, left_out))
         for path in (folder / one for one in sorted(names)):
@@ -198,7 +207,7 @@ def list_content(home: Home, skipped: Collection[Path] = ()) -> HomeContent:
                 left_out.append(repr(str(path)))
             elif path.is_file() and path not in skipped and not _is_passing(home, path):
                 files.append(path)
-    return HomeContent(files, left_out)
+    return files, left_out
 
 
 def _is_skipped_folder(home: Home, folder: Path, skipped: Collection[Path], left_out: list[str]) -> bool:
@@ -273,7 +282,7 @@ def _list_outside(home: Home, settings: Settings) -> list[str]:
     return [
         f"{name.upper()}: {path}"
         for name, path in named.items()
-        if path is not None and path.exists() and not path.is_relative_to(home.root)
+        if path is not None and path.exists() and not path.resolve().is_relative_to(home.root)
         if path.is_dir() or not os.access(path, os.X_OK)
     ]
 

@@ -36,6 +36,7 @@ from annabelle.store.home_backup import (
     PLANS,
     TABLES_FOLDER,
     Progress,
+    find_postgres,
     list_content,
     working_folder,
 )
@@ -122,8 +123,7 @@ def _locked_home(home: Home) -> Generator[bool]:
             f"Annabelle runs in {home.root}, so nothing was restored.", hint="Stop it first: annabelle down"
         ) from error
     try:
-        content = list_content(home)
-        yield bool(content.files or content.left_out)
+        yield any(list_content(home))
     finally:
         lock.release()
 
@@ -217,8 +217,8 @@ def _set_aside(aside: Path, home: Home, stamp: str, *, has_data: bool) -> Path |
 @contextmanager
 def _replace_tables(archive: ArchiveReader, staged: Home, *, force: bool) -> Generator[list[str]]:
     """Replaces the tables on PostgreSQL, committed at the end. Yields the schemas that keep the old ones."""
-    url = os.environ.get("DATABASE_URL") or dotenv_values(staged.settings_file).get("DATABASE_URL")
-    kind = "sqlite" if not url or parse_url(url).drivername == "sqlite" else "postgresql"
+    url = find_postgres(os.environ.get("DATABASE_URL") or dotenv_values(staged.settings_file).get("DATABASE_URL"))
+    kind = "sqlite" if url is None else "postgresql"
     if kind != archive.manifest.database:
         names = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
         raise OperatorMistake(
@@ -227,7 +227,7 @@ def _replace_tables(archive: ArchiveReader, staged: Home, *, force: bool) -> Gen
             if kind == "sqlite"
             else "Nothing was restored. Take DATABASE_URL out of the environment.",
         )
-    if kind == "sqlite" or not url:
+    if url is None:
         yield []
         return
     engine = make_engine(url, pool_size=1)
