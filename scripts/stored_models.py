@@ -17,6 +17,7 @@ from annabelle.servers.filer import operations as filer_audit
 from annabelle.servers.kit.files import paths
 from annabelle.servers.mail_calendar.mail import imap_filters, read
 from annabelle.servers.telegram import new_messages
+from annabelle.store import home_archive
 from annabelle.thinker.compression import model_notes, workspace
 from annabelle.thinker.loop import parked_turn
 from annabelle.thinker.session import records
@@ -34,6 +35,8 @@ MODELS: dict[str, type[BaseModel]] = {
     "data/forgetting.json": forget_journal.ForgetRequest,
     "data/pinned-servers.json, a pin": pins.ServerPin,
     "data/stopped.json": halts._HaltsFile,
+    "a backup, manifest.json": home_archive.ArchiveManifest,
+    "a backup, an entry": home_archive.ArchiveEntry,
     "codexec: a script": script_library.Script,
     "everyday: feeds": feeds.FeedFile,
     "everyday: places": forecasts.GeoPlace,

@@ -11,7 +11,12 @@ from annabelle.core.home import Home
 from e2e.days import MakeHub
 from e2e.disks import Disk, small_disk
 from hub.hubs import HubProcess, fresh_home
+from support.postgres import early
 from support.scripted_model import ScriptedServer
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    early(items)
 
 
 @pytest.fixture(scope="session")

@@ -47,5 +47,7 @@ COMMANDS = (
     CliCommand("compare", "Run recorded conversations with and without the thinking phase."),
     CliCommand("connect", "Connect your accounts: Google, a mailbox, Telegram."),
     CliCommand("config", "List, read and change settings."),
+    CliCommand("backup", "Back up everything in one file, also while Annabelle runs."),
+    CliCommand("restore", "Put a backup in the place of the home, all of it or nothing."),
     CliCommand("version", "Print the version."),
 )

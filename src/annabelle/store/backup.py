@@ -78,10 +78,18 @@ def _free_path(path: Path) -> Path:
 
 
 def _copy_database(source: Path, target: Path) -> None:
-    with (
-        contextlib.closing(driver.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as reading,
-        contextlib.closing(driver.connect(str(target))) as writing,
-    ):
+    with contextlib.closing(open_read_only(source)) as reading:
+        copy_connection(reading, target)
+
+
+def open_read_only(file: Path) -> driver.Connection:
+    """Opens a database that another process may be writing. The caller closes it."""
+    return driver.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+
+
+def copy_connection(reading: driver.Connection, target: Path) -> None:
+    """Copies what the connection sees, its open transaction if it has one, into a file, and checks the copy."""
+    with contextlib.closing(driver.connect(str(target))) as writing:
         reading.backup(writing)
         # A backup is a single file, so that moving it cannot lose a WAL.
         writing.execute("PRAGMA journal_mode=DELETE")
@@ -89,7 +97,12 @@ def _copy_database(source: Path, target: Path) -> None:
         if trouble != ("ok",):
             raise driver.DatabaseError(f"the copy is damaged: {trouble}")
     target.chmod(0o600)
-    descriptor = os.open(target, os.O_RDONLY)
+    sync_file(target)
+
+
+def sync_file(path: Path) -> None:
+    """Writes a file or the entries of a folder through to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

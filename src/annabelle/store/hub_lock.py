@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from annabelle.core.errors import AlreadyRunning
 from annabelle.store.engine import DatabaseLocation, describe_error, make_engine, parse_url
 
-_KEY: Final = 0x414E4E4148554221  # any number, the same in every hub
+HUB_LOCK_KEY: Final = 0x414E4E4148554221  # any number, the same in every hub
 _WAIT_SECONDS: Final = 5.0
 """PostgreSQL may notice a killed hub only after its successor starts."""
 _RETRY_SECONDS: Final = 0.2
@@ -37,7 +37,7 @@ class HubLock:
         try:
             connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             deadline = time.monotonic() + wait_seconds
-            while not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _KEY}):
+            while not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": HUB_LOCK_KEY}):
                 if time.monotonic() >= deadline:
                     raise AlreadyRunning(
                         "Another hub already works on the database that DATABASE_URL names.",

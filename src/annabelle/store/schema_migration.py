@@ -120,7 +120,7 @@ def take_snapshot(connection: Connection, revision: str, at: datetime, plan: Mig
     """Copies every table in the caller's transaction and drops the oldest copies; returns the new schema."""
     schema = f"{plan.snapshot_prefix}{revision}_{at.strftime(BACKUP_TIME_FORMAT).lower()}"
     connection.execute(text(f'CREATE SCHEMA "{schema}"'))
-    for table in _list_tables(connection, plan):
+    for table in list_tables(connection, plan):
         connection.execute(text(f'CREATE TABLE "{schema}"."{table}" AS TABLE "{table}"'))
     for old in list_snapshots(connection, plan)[:-KEEP_BACKUPS]:
         connection.execute(text(f'DROP SCHEMA "{old}" CASCADE'))
@@ -142,7 +142,7 @@ def restore_snapshot(url: str, schema: str, plan: MigrationPlan = HUB_PLAN) -> N
                 raise NotFound(f"There is no backup {schema}.")
             taken_at = text(f'SELECT version_num FROM "{schema}".{plan.version_table}')  # noqa: S608  a name of ours
             revision = str(connection.execute(taken_at).scalar_one())
-            for table in reversed(_list_tables(connection, plan)):
+            for table in reversed(list_tables(connection, plan)):
                 connection.execute(text(f'DROP TABLE "{table}"'))
             run_revisions(connection, plan, revision)
             _copy_rows(connection, schema, plan)
@@ -151,23 +151,25 @@ def restore_snapshot(url: str, schema: str, plan: MigrationPlan = HUB_PLAN) -> N
 
 
 def _copy_rows(connection: Connection, schema: str, plan: MigrationPlan) -> None:
-    inspector = inspect(connection)
-    for table in _list_tables(connection, plan):
-        if table == plan.version_table:
-            continue
-        # Computed columns cannot be written.
-        columns = [column for column in inspector.get_columns(table) if "computed" not in column]
-        names = ", ".join(f'"{column["name"]}"' for column in columns)
-        copy = f'INSERT INTO "{table}" ({names}) SELECT {names} FROM "{schema}"."{table}"'  # noqa: S608
-        connection.execute(text(copy))
-        for column in columns:
-            if str(column.get("default") or "").startswith("nextval"):
-                counter = f"pg_get_serial_sequence('{table}', '{column['name']}')"
-                highest = f'SELECT max("{column["name"]}") FROM "{table}"'  # noqa: S608
-                connection.execute(text(f"SELECT setval({counter}, coalesce(({highest}), 0) + 1, false)"))
+    for table in list_tables(connection, plan):
+        if table != plan.version_table:
+            insert_rows(connection, table, f'"{schema}"."{table}"')
 
 
-def _list_tables(connection: Connection, plan: MigrationPlan) -> list[str]:
+def insert_rows(connection: Connection, table: str, source: str) -> None:
+    """Fills a PostgreSQL table from a table or subquery with the same columns, and moves its counters on."""
+    # Computed columns cannot be written.
+    columns = [column for column in inspect(connection).get_columns(table) if "computed" not in column]
+    names = ", ".join(f'"{column["name"]}"' for column in columns)
+    connection.execute(text(f'INSERT INTO "{table}" ({names}) SELECT {names} FROM {source}'))  # noqa: S608  ours
+    for column in columns:
+        if str(column.get("default") or "").startswith("nextval"):
+            counter = f"pg_get_serial_sequence('{table}', '{column['name']}')"
+            highest = f'SELECT max("{column["name"]}") FROM "{table}"'  # noqa: S608
+            connection.execute(text(f"SELECT setval({counter}, coalesce(({highest}), 0) + 1, false)"))
+
+
+def list_tables(connection: Connection, plan: MigrationPlan) -> list[str]:
     """Lists the tables of this set, referenced ones first. Other sets in the database are left alone."""
     present = set(inspect(connection).get_table_names())
     names = (plan.version_table, *(table.name for table in plan.tables.sorted_tables), *plan.extra_tables)
