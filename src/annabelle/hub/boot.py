@@ -59,6 +59,7 @@ from annabelle.hub.security.identities import HomeUsers, Identities, owner_token
 from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.server import HttpServer, StopSignal
 from annabelle.hub.skills.fire_runner import FireRunner
+from annabelle.hub.skills.skill_files import SkillFiles
 from annabelle.hub.skills.skill_service import SkillService, find_user_zone
 from annabelle.hub.tasks.background_calls import BackgroundCalls, QueuedCallJudge
 from annabelle.hub.tasks.subagents import Subagents
@@ -69,6 +70,7 @@ from annabelle.hub.trust.guard import MessageGuard, make_guarding
 from annabelle.hub.trust.judge import AddressBook, TrustJudge, make_own_addresses_reader
 from annabelle.hub.trust.order_questions import OrderQuestions
 from annabelle.hub.trust.rules import StandingRules, StoredRules
+from annabelle.skills.skill_folder import SkillFolder
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.hub_lock import HubLock
 from annabelle.toolbox.call_hooks import CallHooks
@@ -265,6 +267,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         notices,
         audit=audit,
     )
+    skill_files = SkillFiles(SkillFolder.open_home(home), toolbox, notices)
     hub = HubContext(
         base=base,
         storage=storage,
@@ -283,6 +286,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             approvals=approval_service,
             rules=rules,
             skills=skills,
+            skill_files=skill_files,
             tasks=tasks,
             memory=memory,
             forgetting=forgetting,
@@ -320,6 +324,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         Component(start=storage.durable.launch, stop=storage.durable.close),
         Component(resume=memory.start, stop=memory.stop),
         Component(resume=fires.start, stop=fires.stop),
+        Component(start=skill_files.start, stop=skill_files.stop),
     )
     for component in components:
         stack.push_async_callback(component.stop)
