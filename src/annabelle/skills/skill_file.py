@@ -146,6 +146,11 @@ def parse_skill(text: str, folder: Path) -> SkillFile:
     )
 
 
+def read_declared_name(text: str) -> str:
+    """The name a SKILL.md gives itself, not yet checked."""
+    return _take_text(_load_header(_split(text)[0]), "name")
+
+
 def _split(text: str) -> tuple[str, str]:
     """The front matter and the instructions."""
     text = _LINE_END.sub("\n", text.removeprefix("\ufeff"))

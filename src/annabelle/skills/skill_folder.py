@@ -163,7 +163,9 @@ class SkillFolder:
             if (other := version[-2]) != folder:
                 raise SkillMistake("name taken", f"{other} has the same name")
             if expected is not None and hash_skill(folder) != expected:
-                raise SkillMistake("changed", "its files are not those you installed; annabelle skills accept shows it")
+                raise SkillMistake(
+                    "changed", f"its files are not those you installed; see annabelle skills accept {folder.name}"
+                )
             return _LoadedSkill(version, read_skill(folder, self.folder))
         except SkillMistake as mistake:
             reason = mistake
