@@ -24,6 +24,7 @@ from annabelle.thinker.prompt.escape import SECTIONS, escape_section_tags
 from annabelle.thinker.prompt.memory_recall import RecalledContext, UserProfile, parse_memories
 from annabelle.thinker.prompt.persona import PersonaResolver
 from annabelle.thinker.prompt.prompt import PREAMBLE, LayeredPromptBuilder, TurnContext, TurnPrompt
+from annabelle.thinker.prompt.skill_offer import OfferedSkills
 from annabelle.thinker.prompt.token_budget import (
     EARLIER_TOKENS,
     MEMORIES_TOKENS,
@@ -202,6 +203,7 @@ async def test_no_layer_can_be_left_by_what_stands_in_it(tmp_path: Path, forged:
         compaction=evil,
         summaries=(evil,),
         playbooks=(Playbook("p", evil),),
+        skills=OfferedSkills((Playbook("s", "", description=evil),), (("t", evil),)),
         recalled=RecalledContext(
             UserProfile.parse({"profile": {"user": {"city": evil}}}), parse_memories({"facts": [{"fact": evil}]})
         ),

@@ -424,7 +424,7 @@ def test_unless_it_is_set_otherwise_these_are_the_limits_of_a_selection() -> Non
         ({"tool_selector_threshold": 0.1, "tool_selector_top_k": 10}, 10),
         ({"tool_selector_threshold": 0.6}, 5),
         ({"tool_selector_threshold": 0.6, "tool_selector_min_tools": 3}, 3),
-        ({"tool_selector_max_tools": 10}, 4),
+        ({"tool_selector_max_tools": 10}, 3),
     ],
 )
 async def test_the_settings_decide_how_many_ranked_tools_are_selected(

@@ -35,6 +35,7 @@ class Home:
     """Sockets, pid files and locks of the running hub."""
     agents = HomePath("agents")
     skills = HomePath("skills")
+    """Skills written by others, each a folder with a SKILL.md."""
     playbooks = HomePath("playbooks")
     """Instructions for kinds of requests, as Markdown the user may edit."""
     phrases_file = HomePath("config", "phrases.toml")
@@ -75,6 +76,8 @@ class Home:
     """What the owner stopped. It stays stopped across restarts until resumed."""
     pins_file = HomePath("data", "pinned-servers.json")
     """State of the external servers when the user accepted them."""
+    skill_pins_file = HomePath("data", "pinned-skills.json")
+    """Hashes of the skills the user installed, kept apart from them: a skill must not vouch for itself."""
     known_servers_file = HomePath("last-known-mcps.json")
     traces_file = HomePath("logs", "traces.jsonl")
     hub_file = HomePath("run", "hub.json")

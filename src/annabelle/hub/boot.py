@@ -61,6 +61,7 @@ from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.server import HttpServer, StopSignal
 from annabelle.hub.skills.default_skills import seed_default_skills
 from annabelle.hub.skills.fire_runner import FireRunner, FireRunnerDeps
+from annabelle.hub.skills.skill_files import SkillFiles
 from annabelle.hub.skills.skill_service import SkillService, find_user_zone
 from annabelle.hub.tasks.background_calls import BackgroundCalls, QueuedCallJudge
 from annabelle.hub.tasks.subagents import Subagents
@@ -71,6 +72,7 @@ from annabelle.hub.trust.guard import MessageGuard, make_guarding
 from annabelle.hub.trust.judge import AddressBook, TrustJudge, make_own_addresses_reader
 from annabelle.hub.trust.order_questions import OrderQuestions
 from annabelle.hub.trust.rules import StandingRules, StoredRules
+from annabelle.skills.skill_folder import SkillFolder
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.hub_lock import HubLock
 from annabelle.toolbox.call_hooks import CallHooks
@@ -275,6 +277,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         notices,
         audit=audit,
     )
+    skill_files = SkillFiles(SkillFolder.open_home(home), toolbox, notices)
     hub = HubContext(
         base=base,
         storage=storage,
@@ -293,6 +296,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             approvals=approval_service,
             rules=rules,
             skills=skills,
+            skill_files=skill_files,
             tasks=tasks,
             memory=memory,
             forgetting=forgetting,
@@ -335,6 +339,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         Component(resume=memory.start, stop=memory.stop),
         Component(resume=offer_skills),
         Component(resume=fires.start, stop=fires.stop),
+        Component(start=skill_files.start, stop=skill_files.stop),
     )
     for component in components:
         stack.push_async_callback(component.stop)

@@ -21,6 +21,8 @@ class Playbook:
     description: str = ""
     servers: tuple[str, ...] = ()
     """Servers it is for: a default playbook with servers is written once one of them exists (PLB-01)."""
+    from_skill: bool = False
+    """Whether it stands for a SKILL.md: others wrote it, so its instructions are read through the hub (SKL-10)."""
 
     def is_usable(self, tools: Collection[str]) -> bool:
         """Whether at least half of the required tools are available; else its instructions are useless."""

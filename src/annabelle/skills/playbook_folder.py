@@ -9,12 +9,14 @@ import os
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, cast
 
 from annabelle.core.home import write_atomically
 from annabelle.core.trace import SHOWN_IN_CHAT
 from annabelle.skills.playbook import Playbook, PlaybookMistake, read_playbook
+from annabelle.skills.skill_folder import SkillFolder
 
 _log = logging.getLogger(__name__)
 MOST_MATCHES: Final = 3
@@ -32,14 +34,16 @@ class _LoadedPlaybook:
 
     version: _Version
     playbook: Playbook | None
-    phrases: tuple[str, ...] = ()
 
 
 class PlaybookFolder:
-    """Rereads changed files on each call, so that edits apply to the next message. Logs a broken file once."""
+    """Rereads changed files on each call, so that edits apply to the next message. Logs a broken file once.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    Skills with keywords are matched like playbooks and compete with them.
+    """
+
+    def __init__(self, folder: Path, skills: SkillFolder | None = None) -> None:
+        self._folder, self._skills = folder, skills
         self._files: dict[str, _LoadedPlaybook] = {}
         self._missing = False
 
@@ -47,12 +51,12 @@ class PlaybookFolder:
         """Returns usable playbooks with a keyword in the message, as whole words; three at most, by priority."""
         self._refresh()
         words = _space_words(text[:_LOOKED_AT_CHARS])
+        known = [kept.playbook for kept in self._files.values() if kept.playbook is not None]
+        known += [] if self._skills is None else self._skills.usable(tools)
         found = [
-            kept.playbook
-            for kept in self._files.values()
-            if kept.playbook is not None
-            and any(phrase in words for phrase in kept.phrases)
-            and kept.playbook.is_usable(tools)
+            playbook
+            for playbook in known
+            if any(_to_phrase(keyword) in words for keyword in playbook.keywords) and playbook.is_usable(tools)
         ]
         return tuple(sorted(found, key=lambda one: (-one.priority, one.name))[:MOST_MATCHES])
 
@@ -92,8 +96,7 @@ class PlaybookFolder:
         except OSError as error:
             _log.warning("The playbook %s is passed over: %s", name, error.strerror, extra=SHOWN_IN_CHAT)
         else:
-            phrases = (_space_words(keyword) for keyword in playbook.keywords)
-            return _LoadedPlaybook(version, playbook, tuple(phrase for phrase in phrases if phrase.strip()))
+            return _LoadedPlaybook(version, playbook)
         return _LoadedPlaybook(version, None)
 
 
@@ -108,6 +111,13 @@ def _version(entry: os.DirEntry[str]) -> _Version | None:
 def _space_words(text: str) -> str:
     """Returns the words separated by single spaces, so that a substring search finds whole words."""
     return f" {' '.join(_WORD.findall(text.casefold()))} "
+
+
+@lru_cache(maxsize=4096)
+def _to_phrase(keyword: str) -> str:
+    """What a matching message has; a keyword without a word matches none."""
+    spaced = _space_words(keyword)
+    return spaced if spaced.strip() else "\n"
 
 
 DEFAULTS: Final = Path(__file__).parent / "defaults"

@@ -19,6 +19,7 @@ from annabelle.embeddings.metering import EmbeddingMeter
 from annabelle.llm.failover import ProviderHealth
 from annabelle.llm.service import ModelService
 from annabelle.skills.playbook_folder import PlaybookFolder
+from annabelle.skills.skill_folder import SkillFolder
 from annabelle.store.database import Database, sqlite_url
 from annabelle.thinker.compression.context_compressor import ContextCompressor
 from annabelle.thinker.compression.model_notes import NoteTaker
@@ -36,6 +37,7 @@ from annabelle.thinker.prompt.history import HistoryRelevance
 from annabelle.thinker.prompt.memory_recall import MemoryRecall
 from annabelle.thinker.prompt.persona import PersonaResolver
 from annabelle.thinker.prompt.prompt import LayeredPromptBuilder
+from annabelle.thinker.prompt.skill_offer import SkillOffers
 from annabelle.thinker.selection.hybrid_selector import HybridSelector
 from annabelle.thinker.session.archive_search import ArchiveSearch
 from annabelle.thinker.session.archiver import SessionArchiver
@@ -131,6 +133,7 @@ async def build_thinker(boot: ThinkerBoot, home: Home, settings: Settings, redac
     metering = EmbeddingMeter(hub, profile.agent_id)
     embedder = make_embedder(EmbeddingConfig.from_settings(settings), home.embedding_cache, metering)
     store = await _open_session_store(profile, home, settings)
+    skills = SkillFolder.open_home(home)
     deps = ThinkerDeps(
         profile=profile,
         settings=settings,
@@ -147,7 +150,7 @@ async def build_thinker(boot: ThinkerBoot, home: Home, settings: Settings, redac
         ),
         memory_recall=MemoryRecall(hub),
         selector=HybridSelector(settings, embedder, _resolve_temperature(profile, settings)),
-        playbooks=PlaybookFolder(home.playbooks),
+        playbooks=PlaybookFolder(home.playbooks, skills),
         compressor=ContextCompressor(
             profile.thinking,
             note_taker=NoteTaker(engine, model, costs, settings.llm_summary_timeout_seconds),
@@ -157,6 +160,7 @@ async def build_thinker(boot: ThinkerBoot, home: Home, settings: Settings, redac
         costs=costs,
         workspaces=Workspaces(folder, profile.thinking, hub),
         direct_calls=DirectCalls(home.phrases_file) if settings.message_templates else None,
+        skills=SkillOffers(skills, hub),
     )
     logging.getLogger().addHandler(deps.notices)
     turns = TurnRegistry(deps)

@@ -32,6 +32,7 @@ from annabelle.thinker.loop.parked_turn import (
 from annabelle.thinker.loop.turn_progress import LoopOutcome, TurnProgress
 from annabelle.thinker.prompt.message_repair import repair_messages
 from annabelle.thinker.prompt.prompt import TurnContext, TurnPrompt
+from annabelle.thinker.prompt.skill_offer import OfferedSkills
 from annabelle.thinker.selection.selection import LocalTool, SelectionRequest, ToolSelection
 from annabelle.thinker.session.records import SessionTurn
 from annabelle.thinker.session.session_store import SessionView
@@ -111,10 +112,15 @@ class TurnWorkflow:
             session = self._exclude_own_records(await deps.sessions.load(brief))
             tools = (await deps.hub.tools()).tools
             known = {spec.name for spec in tools}
-            playbooks = () if brief.required_tools is not None else deps.playbooks.matching(text, known)
+            matching = () if brief.required_tools is not None else deps.playbooks.matching(text, known)
+            playbooks = tuple(playbook for playbook in matching if not playbook.from_skill)
+            called_for = [playbook for playbook in matching if playbook.from_skill]
+            skills = OfferedSkills()
+            if deps.skills is not None:
+                skills = await deps.skills.prepare(brief, text, called_for, known)
             workspace = None if deps.workspaces is None else await deps.workspaces.open(brief)
             local = [*session.local_tools, *([] if workspace is None else [UpdateWorkspace(workspace)])]
-            selection = await self._select_tools(text, session, playbooks, local)
+            selection = await self._select_tools(text, session, matching, local)
             direct = None if deps.direct_calls is None else deps.direct_calls.find(text, brief, tools)
             recalled = await recall_task
         finally:
@@ -125,10 +131,11 @@ class TurnWorkflow:
                 self._started_at,
                 session,
                 limits.history_messages,
-                brief.chat_id,
-                recalled,
-                playbooks,
-                brief.unasked,
+                chat_id=brief.chat_id,
+                recalled=recalled,
+                playbooks=playbooks,
+                skills=skills,
+                unasked=brief.unasked,
             )
         )
         deps.trace.write("context.built", prompt.layers)

@@ -10,9 +10,11 @@ from pydantic import ConfigDict, Field
 
 from annabelle.core.errors import TooLarge
 from annabelle.core.tools import JsonObject
+from annabelle.core.trust import Risk
 from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.context import HubContext
 from annabelle.store.skills import FireState, StoredFire, StoredSkill
+from annabelle.toolbox.guard import threat_kinds
 
 router = ApiRouter("skills")
 _MOST_PAYLOAD: Final = 64 * 1024
@@ -81,6 +83,31 @@ class WebhookView(ApiAnswer):
 
 class WebhookAccepted(ApiAnswer):
     fire_id: str
+
+
+class SkillScan(ApiBody):
+    """A folder among the skills of the home."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"folder": "pdf-tools"}]})
+
+    folder: str = Field(min_length=1, max_length=200, pattern=r"^[\w.-]+(/[\w.-]+)?$")
+
+
+class ScannedFile(ApiAnswer):
+    """What the guardian says of one file."""
+
+    file: str
+    risk: Risk
+    threats: list[str]
+    unscanned: bool = Field(description="The guardian is switched off, or was not to be reached")
+
+
+class SkillScanResult(ApiAnswer):
+    """What was scanned, and the files that are not without risk."""
+
+    hash: str = Field(description="Of all files of the skill")
+    texts: int = Field(description="How many files have text")
+    found: list[ScannedFile]
 
 
 class SkillSwitch(ApiBody):
@@ -163,6 +190,20 @@ async def list_fires(
     """Newest first."""
     found = await hub.services.skills.history(caller.user_id, skill, limit)
     return FireList(fires=[_to_fire(fire) for fire in found])
+
+
+@router.post("/skill-files/scan", **document("Have the files of a skill scanned", 404, body=SkillScan))
+async def scan_skill_files(hub: TheHub, request: Request) -> SkillScanResult:
+    """Before it is installed. The guardian reads every text of the folder."""
+    wanted = await read_body(request, SkillScan)
+    await hub.base.lifecycle.wait_ready()
+    content_hash, scanned = await hub.services.skill_files.scan(wanted.folder)
+    found = [
+        ScannedFile(file=file, risk=one.risk, threats=threat_kinds(one), unscanned=one.unscanned)
+        for file, one in sorted(scanned.items())
+        if one.risk != "none" or one.unscanned
+    ]
+    return SkillScanResult(hash=content_hash, texts=len(scanned), found=found)
 
 
 def _to_view(hub: HubContext, skill: StoredSkill) -> SkillView:

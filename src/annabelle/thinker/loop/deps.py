@@ -18,6 +18,7 @@ from annabelle.thinker.live_turn import LiveTurn
 from annabelle.thinker.loop.direct_call import DirectCall, DirectCalls
 from annabelle.thinker.prompt.memory_recall import MemoryRecall
 from annabelle.thinker.prompt.prompt import LayeredPromptBuilder, TurnPrompt
+from annabelle.thinker.prompt.skill_offer import SkillOffers
 from annabelle.thinker.selection.selection import LocalTool, ToolSelection, ToolSelector
 from annabelle.thinker.session.conversations import Conversations
 from annabelle.thinker.summary_model import ThinkerModel
@@ -43,6 +44,7 @@ class ThinkerDeps:
     costs: CostMeter
     workspaces: Workspaces | None = None
     direct_calls: DirectCalls | None = None
+    skills: SkillOffers | None = None
     notices: ChatNotices = field(default_factory=ChatNotices)
 
 

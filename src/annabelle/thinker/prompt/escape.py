@@ -21,13 +21,17 @@ SUMMARY: Final = "summary"
 NOW: Final = "now"
 EARLIER_SESSIONS: Final = "earlier-sessions"
 PLAYBOOKS: Final = "playbooks"
+AVAILABLE_SKILLS: Final = "available_skills"
 WORKSPACE: Final = "workspace"
 THINKING: Final = "thinking"
 MEMORIES: Final = "memories"
 UNASKED: Final = "said-unasked"
 
 # The sections of a turn's prompt. Rare names, because pasted text often holds <user> or <profile>.
-SECTIONS: Final = (USER_PROFILE, SUMMARY, NOW, EARLIER_SESSIONS, PLAYBOOKS, WORKSPACE, THINKING, MEMORIES, UNASKED)
+SECTIONS: Final = (
+    USER_PROFILE, SUMMARY, NOW, EARLIER_SESSIONS, PLAYBOOKS, AVAILABLE_SKILLS, WORKSPACE, THINKING, MEMORIES,
+    UNASKED,
+)  # fmt: skip
 
 # Invisible characters and those that change the reading direction: a tag name with one in it still reads as the name.
 _INVISIBLE = (

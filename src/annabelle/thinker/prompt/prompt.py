@@ -2,8 +2,8 @@
 
 The system message holds what changes least: preamble, persona, profile. Then comes the history, after a summary of
 what is no longer in it. Right before the user's words come the fresh layers: the time, earlier sessions, playbooks,
-workspace, thinking and memories. The session stores only the user's own words, so requests keep the same beginning and
-a provider's cache hits.
+skills, workspace, thinking and memories. The session stores only the user's own words, so requests keep the same
+beginning and a provider's cache hits.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from annabelle.thinker.prompt.memory_recall import (
     build_profile_layer,
 )
 from annabelle.thinker.prompt.persona import PersonaResolver
+from annabelle.thinker.prompt.skill_offer import OfferedSkills, build_skills_layer
 from annabelle.thinker.prompt.token_budget import (
     CHAT_TOKENS,
     EARLIER_TOKENS,
@@ -207,6 +208,7 @@ class TurnContext:
     recalled: RecalledContext = field(default_factory=RecalledContext)
     playbooks: tuple[Playbook, ...] = ()
     unasked: tuple[str, ...] = ()
+    skills: OfferedSkills = field(default_factory=OfferedSkills)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +219,7 @@ class FreshContext:
     chat_id: str = ""
     earlier: str = ""
     playbooks: str = ""
+    skills: str = ""
     memories: str = ""
     unasked: str = ""
 
@@ -227,7 +230,7 @@ class FreshContext:
         )
         working = build_section(WORKSPACE, workspace, WORKSPACE_TOKENS).text
         thought = build_section(THINKING, thinking, THINKING_TOKENS).text
-        layers = (now, self.earlier, self.playbooks, working, thought, self.memories, self.unasked)
+        layers = (now, self.earlier, self.playbooks, self.skills, working, thought, self.memories, self.unasked)
         return "\n".join(layer for layer in layers if layer)
 
 
@@ -278,6 +281,7 @@ class LayeredPromptBuilder:
         summary = build_section(SUMMARY, session.compaction, SUMMARY_TOKENS)
         chosen = self._history.choose(session.turns, context.history_messages, await self._score_older_turns(context))
         earlier, playbooks = build_earlier_layer(session.summaries), build_playbooks_layer(context.playbooks)
+        skills = build_skills_layer(context.skills)
         memories = build_memories_layer(
             recalled.memories, self._time_zone, _user_texts(chosen.messages), recalled.kept_back
         )
@@ -289,6 +293,7 @@ class LayeredPromptBuilder:
                 "summary": summary,
                 "earlier-sessions": earlier,
                 "playbooks": playbooks,
+                "skills": skills,
                 "memories": memories,
             }
         )
@@ -312,6 +317,7 @@ class LayeredPromptBuilder:
                 chat_id=context.chat_id,
                 earlier=earlier.text,
                 playbooks=playbooks.text,
+                skills=skills.text,
                 memories=memories.text,
                 unasked=build_section(UNASKED, "\n".join(context.unasked), UNASKED_TOKENS).text,
             ),

@@ -215,7 +215,7 @@ def _tells_nothing(key: str, value: object) -> bool:
     return key == "minLength" and value in (0, 1)
 
 
-CORE = ("send_message", "store_fact", "search_memories", "get_status", "spawn_subagent", "search_tools")
+CORE = ("send_message", "store_fact", "search_memories", "get_status", "spawn_subagent", "read_skill", "search_tools")
 """Always offered, as far as they exist; the last one finds what is not."""
 _ALIASES = {"send_telegram": "send_message"}
 _TOP = 5
