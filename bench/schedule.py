@@ -27,7 +27,7 @@ from annabelle.hub.skills.skill_service import SkillOwner
 from annabelle.skills.schedule import OneMoment
 from annabelle.skills.skill_input import SAY
 from annabelle.store import skills, threads
-from annabelle.store.database import sqlite_url
+from annabelle.store.database import Database, sqlite_url
 from annabelle.store.skills import NewSkill
 from annabelle.store.tables import fires, messages
 from annabelle.toolbox.catalogue import NativeTool
@@ -84,17 +84,31 @@ async def add_reminders(machine: RunningHub, count: int, due: datetime) -> None:
     await machine.hub.services.skills.update("reminder 0", {"enabled": True}, OWNER)  # wakes the timer
 
 
+async def warm_up(machine: RunningHub) -> None:
+    """The first call of a process reads the words of all languages."""
+    made = await machine.hub.services.skills.add({"name": "first", "message": "first"}, await make_owner(machine))
+    await machine.hub.services.skills.run_now("first", OWNER)
+    await wait_for_ended(machine.hub.storage.database, 1)
+    await machine.hub.services.skills.delete(made.id, OWNER)
+
+
+async def wait_for_ended(database: Database, count: int) -> None:
+    async with asyncio.timeout(WAIT_SECONDS):
+        while await database.read(count_ended) < count:  # noqa: ASYNC110  rows end, and nothing tells
+            await asyncio.sleep(0.05)
+
+
 def count_ended(conn: Connection) -> int:
     return conn.execute(select(func.count()).where(fires.c.finished_at.is_not(None))).scalar() or 0
 
 
 def check_burst(conn: Connection, count: int) -> None:
     """One finished fire and one message for each reminder."""
-    ended = conn.execute(select(fires.c.skill_id, fires.c.state)).all()
-    if sorted(ended) != [(number, "finished") for number in range(1, count + 1)]:
+    ended = [tuple(row) for row in conn.execute(select(fires.c.name, fires.c.state))]
+    if sorted(ended) != sorted((name, "finished") for name in ("first", *(f"reminder {n}" for n in range(count)))):
         raise SystemExit(f"{count} reminders were due, and these fires came of them: {ended[:20]} …")
     said = conn.execute(select(messages.c.content).where(messages.c.kind == "said")).scalars()
-    if sorted(said) != sorted(f"⏰ {number}" for number in range(count)):
+    if sorted(said) != sorted(["⏰ first", *(f"⏰ {number}" for number in range(count))]):
         raise SystemExit("A reminder was told twice or not at all.")
 
 
@@ -102,16 +116,15 @@ async def burst_of_skills(folder: Path, count: int) -> tuple[float, float]:
     """Seconds and CPU seconds from the instant at which all reminders are due until each has ended."""
     async with skill_hub(folder) as machine:
         database = machine.hub.storage.database
-        due = now() + timedelta(seconds=0.5 + count / 500)
+        await warm_up(machine)
+        due = now() + timedelta(seconds=1 + count / 200)
         await add_reminders(machine, count, due)
         left = (due - now()).total_seconds()
         if left < 0:
             raise SystemExit("Storing the reminders took longer than until they were due.")
         await asyncio.sleep(left)
         began, cpu = time.perf_counter(), time.process_time()
-        async with asyncio.timeout(WAIT_SECONDS):
-            while await database.read(count_ended) < count:
-                await asyncio.sleep(0.05)
+        await wait_for_ended(database, count + 1)
         taken = time.perf_counter() - began, time.process_time() - cpu
         await database.read(lambda conn: check_burst(conn, count))
         return taken
@@ -119,7 +132,7 @@ async def burst_of_skills(folder: Path, count: int) -> tuple[float, float]:
 
 async def burst_of_workflows(folder: Path, count: int) -> tuple[float, float]:
     """The same for workflows of one step that does nothing, in the same engine."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True)  # noqa: ASYNC240  nothing else runs yet
     durable = Durable(name="bench", executor_id="bench", database_url=sqlite_url(folder / "flows.db"), schema="flows")
     ended, all_ended = 0, asyncio.Event()
 
@@ -142,7 +155,7 @@ async def burst_of_workflows(folder: Path, count: int) -> tuple[float, float]:
         for number in range(count):
             await durable.start("bench", f"bench_{number}", {"number": number})
         await asyncio.wait_for(all_ended.wait(), WAIT_SECONDS)
-        while await durable.pending():
+        while await durable.pending():  # noqa: ASYNC110  the last ones are still being written
             await asyncio.sleep(0.01)
         return time.perf_counter() - began, time.process_time() - cpu
     finally:
@@ -162,14 +175,13 @@ async def single_fires(folder: Path, count: int) -> tuple[list[float], list[floa
             [NativeTool("note_time", "x", {"type": "object", "properties": {}}, note, READS)]
         )
         owner, service = await make_owner(machine), machine.hub.services.skills
+        await warm_up(machine)
         dues: list[datetime] = []
         for number in range(count):
             dues.append(now() + AHEAD)
             plan = [{"toolName": "note_time"}]
             await service.add({"name": f"note {number}", "execution_plan": plan, "at": dues[-1].isoformat()}, owner)
-            async with asyncio.timeout(WAIT_SECONDS):
-                while await machine.hub.storage.database.read(count_ended) <= number:
-                    await asyncio.sleep(0.02)
+            await wait_for_ended(machine.hub.storage.database, number + 2)
         ran = sorted(await service.history(OWNER, None, count), key=lambda fire: fire.due_at)
         begun = [(fire.started_at - fire.due_at) / timedelta(milliseconds=1) for fire in ran if fire.started_at]
         if not len(called) == len(begun) == count:
@@ -204,29 +216,37 @@ def main() -> None:
         for number in range(rounds):
             bare.append(asyncio.run(burst_of_workflows(folder / f"bare{number}", count)))
             hub.append(asyncio.run(burst_of_skills(folder / f"hub{number}", count)))
+        report = Report("schedule")
+        judge_bursts(report, count, bare, hub)
         begun, called = asyncio.run(single_fires(folder / "single", singles))
+        report.figures |= {"late_p50_ms": median(begun), "late_p95_ms": percentile(begun, 0.95)}
+        report.within("a single skill begins so late, p95, ms", percentile(begun, 0.95), 300)
+        report.within_time("due to the tool call, p50", median(called), 15)
         idle = asyncio.run(idle_share(folder / "idle", count, seconds))
+        report.figures["idle_percent"] = idle
+        report.within("CPU while all skills wait, percent of a core", idle, 1)
+    report.print()
+
+
+def judge_bursts(report: Report, count: int, bare: list[tuple[float, float]], hub: list[tuple[float, float]]) -> None:
+    """The best of the rounds, because others use the machine, too."""
     (bare_seconds, bare_cpu), (hub_seconds, hub_cpu) = (
         (min(taken for taken, _ in runs), min(cpu for _, cpu in runs)) for runs in (bare, hub)
     )
-    report = Report("schedule")
     report.figures |= {
         "fired_per_second": count / hub_seconds,
         "bare_per_second": count / bare_seconds,
         "cpu_ms_a_fire": hub_cpu / count * 1000,
         "bare_cpu_ms": bare_cpu / count * 1000,
-        "late_p50_ms": median(begun),
-        "late_p95_ms": percentile(begun, 0.95),
-        "call_p50_ms": median(called),
-        "idle_percent": idle,
     }
     report.ratios |= {"cpu_to_bare": hub_cpu / bare_cpu, "rate_to_bare": bare_seconds / hub_seconds}
-    report.within("reminders of one instant, per second", count / hub_seconds, 150, at_least=True)
+    report.within(
+        "reminders of one instant a second, ratio to workflows of one step",
+        bare_seconds / hub_seconds,
+        0.6,
+        at_least=True,
+    )
     report.within("CPU of one of them, ratio to a workflow of one step", hub_cpu / bare_cpu, 2)
-    report.within("a single skill begins so late, p95, ms", percentile(begun, 0.95), 300)
-    report.within_time("due to the tool call, p50", median(called), 15)
-    report.within("CPU while all skills wait, percent of a core", idle, 1)
-    report.print()
 
 
 if __name__ == "__main__":
