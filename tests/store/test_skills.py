@@ -47,7 +47,8 @@ async def test_two_connections_that_race_for_one_due_instant_make_one_fire(datab
         ended = await asyncio.gather(
             *(one.write(lambda conn: skills.finish_fire(conn, kept.id, "finished", {}, AT)) for one in (db, other))
         )
-        assert sorted(begun) == sorted(ended) == [False, True]
+        assert [one is not None for one in begun].count(True) == 1
+        assert sorted(ended) == [False, True]
     finally:
         if other is not db:
             await other.close()

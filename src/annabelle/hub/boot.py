@@ -199,7 +199,14 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         time_zone=find_user_zone(settings.user_timezone),
         toolbox=toolbox,
     )
-    fires = FireRunner(storage=storage, service=skills, access=access, agents=agents, lifecycle=base.lifecycle)
+    fires = FireRunner(
+        storage=storage,
+        service=skills,
+        access=access,
+        agents=agents,
+        lifecycle=base.lifecycle,
+        maintenance=maintenance,
+    )
     workflow = MessageWorkflow(
         base=base,
         storage=storage,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from annabelle.core.errors import Conflict
@@ -27,12 +27,19 @@ _named = select(skills).where(
     skills.c.user_id == bindparam("user_id"), func.lower(skills.c.name) == func.lower(bindparam("name"))
 )
 _timed = select(skills).where(skills.c.enabled, skills.c.next_due.is_not(None))
+_next_due = _timed.with_only_columns(skills.c.next_due).order_by(skills.c.next_due).limit(1)
 _due = _timed.where(skills.c.next_due <= bindparam("at")).order_by(skills.c.next_due, skills.c.id)
+_open = select(fires).where(fires.c.state.in_(_OPEN)).order_by(fires.c.due_at)
+_needs_model = exists().where(skills.c.id == fires.c.skill_id, skills.c.plan.is_(None))
+_open_direct = _open.with_only_columns(fires.c.id).where(~_needs_model)
+_open_model = _open.where(_needs_model)
 _fire_by_id = select(fires).where(fires.c.id == bindparam("id"))
+_change = update(skills).where(skills.c.id == bindparam("skill"))
 _begin = (
     update(fires)
     .where(fires.c.id == bindparam("fire"), fires.c.state == "due")
     .values(state="started", started_at=bindparam("at"))
+    .returning(*fires.c)
 )
 _finish = (
     update(fires)
@@ -132,12 +139,18 @@ def list_skills(connection: Connection, user_id: str) -> list[StoredSkill]:
 
 
 def update_skill(connection: Connection, skill_id: int, changes: Mapping[str, object]) -> StoredSkill:
+    """Changes a skill; Conflict if the person has another of its new name."""
     try:
         with connection.begin_nested():
-            connection.execute(update(skills).where(skills.c.id == skill_id).values(**changes, updated_at=now()))
+            change_skill(connection, skill_id, changes)
     except IntegrityError as error:
         raise Conflict(f"There is a skill “{changes.get('name')}” already.") from error
     return require_found(load_skill(connection, skill_id), f"skill {skill_id}")
+
+
+def change_skill(connection: Connection, skill_id: int, changes: Mapping[str, object]) -> None:
+    """Changes anything but the name."""
+    connection.execute(_change, {"skill": skill_id, **changes, "updated_at": now()})
 
 
 def delete_skill(connection: Connection, skill_id: int) -> None:
@@ -149,8 +162,7 @@ def delete_skill(connection: Connection, skill_id: int) -> None:
 
 def next_due_at(connection: Connection) -> datetime | None:
     """When the next skill of anybody is due."""
-    row = connection.execute(_timed.order_by(skills.c.next_due).limit(1)).mappings().first()
-    return None if row is None else from_row(StoredSkill, row).next_due
+    return connection.execute(_next_due).scalar()
 
 
 def list_due_skills(connection: Connection, at: datetime, limit: int) -> list[StoredSkill]:
@@ -162,7 +174,7 @@ def add_fires(connection: Connection, skill: StoredSkill, instants: Sequence[tup
     added: list[StoredFire] = []
     for due_at, state in instants:
         values = {
-            "id": f"fire_{skill.id}_{due_at.timestamp():.3f}".replace(".", "_"),
+            "id": make_fire_id(skill.id, due_at),
             "skill_id": skill.id,
             "user_id": skill.user_id,
             "name": skill.name,
@@ -176,9 +188,15 @@ def add_fires(connection: Connection, skill: StoredSkill, instants: Sequence[tup
     return added
 
 
-def begin_fire(connection: Connection, fire_id: str, at: datetime) -> bool:
-    """Marks a due fire as started; returns whether it was due."""
-    return connection.execute(_begin, {"fire": fire_id, "at": at}).rowcount == 1
+def make_fire_id(skill_id: int, due_at: datetime) -> str:
+    """One for each instant, as exact as it is stored."""
+    return f"fire_{skill_id}_{due_at.timestamp():.6f}".replace(".", "_")
+
+
+def begin_fire(connection: Connection, fire_id: str, at: datetime) -> StoredFire | None:
+    """Marks a due fire as started and returns it; None if it was not due."""
+    row = connection.execute(_begin, {"fire": fire_id, "at": at}).mappings().first()
+    return None if row is None else from_row(StoredFire, row)
 
 
 def finish_fire(connection: Connection, fire_id: str, state: FireState, result: JsonObject, at: datetime) -> bool:
@@ -192,7 +210,17 @@ def load_fire(connection: Connection, fire_id: str) -> StoredFire:
 
 
 def list_open_fires(connection: Connection) -> list[StoredFire]:
-    return read_all(connection, StoredFire, select(fires).where(fires.c.state.in_(_OPEN)).order_by(fires.c.due_at))
+    return read_all(connection, StoredFire, _open)
+
+
+def list_direct_fires(connection: Connection) -> list[str]:
+    """The ids of open fires that are one call, and of those whose skill was deleted."""
+    return list(connection.execute(_open_direct).scalars())
+
+
+def list_model_fires(connection: Connection) -> list[StoredFire]:
+    """Open fires of skills that a model carries out."""
+    return read_all(connection, StoredFire, _open_model)
 
 
 def list_fires(connection: Connection, user_id: str, skill_id: int | None = None, limit: int = 50) -> list[StoredFire]:

@@ -1,4 +1,6 @@
-"""Fires skills when they are due: a timer, and one durable workflow for each fire (SKL-08, DUR-01).
+"""Fires skills when they are due: a timer, and a task or a durable workflow for each fire (SKL-08, DUR-01).
+
+What is one call is run by `direct_fires`; what a model carries out is a workflow.
 
 Every due instant is a row before anything is done for it, and every row ends in one outcome, which is told in the
 same transaction. The timer sleeps until the next row is due, and is woken when skills change.
@@ -21,7 +23,9 @@ from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.base import HubLifecycle, HubStorage
 from annabelle.hub.conversations.event_log import WriteResult
+from annabelle.hub.conversations.turns import MaintenanceGate
 from annabelle.hub.security.tool_access import ToolAccess
+from annabelle.hub.skills.direct_fires import AT_ONCE, DirectCallDeps, DirectFires
 from annabelle.hub.skills.skill_service import SkillService, format_moment, is_reminder
 from annabelle.skills.due import plan_due, retry_after
 from annabelle.skills.schedule import OneMoment, read_schedule
@@ -31,8 +35,6 @@ from annabelle.store.skills import FireState, StoredFire, StoredSkill
 
 _log = logging.getLogger(__name__)
 RUN_FIRE: Final = "run_fire"
-AT_ONCE: Final = 8
-"""Fires that run beside each other, so that conversations keep the machine."""
 _CLAIMED: Final = 500
 _TROUBLE_SECONDS: Final = 1.0
 _TOLD_CHARS: Final = 4_000
@@ -47,17 +49,29 @@ class FireRunner:
         access: ToolAccess,
         agents: AgentManager,
         lifecycle: HubLifecycle,
+        maintenance: MaintenanceGate,
     ) -> None:
         self._storage, self._service, self._access = storage, service, access
         self._agents, self._lifecycle, self._clock = agents, lifecycle, service.clock
         self._wake, self._lane = asyncio.Event(), asyncio.Semaphore(AT_ONCE)
         self._tasks = BackgroundTasks()
+        self._direct = DirectFires(
+            DirectCallDeps(
+                database=storage.database,
+                access=access,
+                agents=agents,
+                lifecycle=lifecycle,
+                maintenance=maintenance,
+                clock=service.clock,
+            ),
+            self._end,
+        )
         service.on_change(self._wake.set)
         storage.durable.workflow(RUN_FIRE)(self._run)
 
     async def start(self) -> None:
         """Take up what an earlier process left, then fire what is due from now on."""
-        for fire in await self._storage.database.read(skills.list_open_fires):
+        for fire in await self._storage.database.read(skills.list_model_fires):
             state = await self._storage.durable.status(fire.id)
             if state != "running" and not (state is None and fire.state == "due"):
                 lost = OutcomeUnknown("It was interrupted, and how far it came is not known.")
@@ -66,6 +80,7 @@ class FireRunner:
 
     async def stop(self) -> None:
         await self._tasks.stop()
+        await self._direct.stop()
 
     async def _fire_when_due(self) -> None:
         while True:
@@ -83,16 +98,19 @@ class FireRunner:
         """Write down what is due, then begin it. What was written and not begun is begun now, too."""
         at = self._clock.now()
 
-        def claim(conn: Connection) -> WriteResult[int]:
+        def claim(conn: Connection) -> WriteResult[bool]:
             due = skills.list_due_skills(conn, at, _CLAIMED)
             user_id = due[0].user_id if due else ""  # of one person at a time, because events are published to one
-            told = [event for skill in due if skill.user_id == user_id for event in self._claim_safely(conn, skill, at)]
-            return WriteResult(len(due), user_id, told)
+            own = [skill for skill in due if skill.user_id == user_id]
+            told = [event for skill in own for event in self._claim_safely(conn, skill, at)]
+            return WriteResult(len(own) < len(due) or len(due) == _CLAIMED, user_id, told)
 
-        while await self._storage.database.read(lambda conn: bool(skills.list_due_skills(conn, at, 1))):
-            await self._storage.events.transact(claim)
+        more = await self._storage.database.read(lambda conn: bool(skills.list_due_skills(conn, at, 1)))
+        while more:
+            more = await self._storage.events.transact(claim)
             failpoint("hub.after_due")
-        for fire in await self._storage.database.read(skills.list_open_fires):
+        self._direct.run(await self._storage.database.read(skills.list_direct_fires))
+        for fire in await self._storage.database.read(skills.list_model_fires):
             if fire.state == "due":
                 await self._storage.durable.start(RUN_FIRE, fire.id, {"fire_id": fire.id})
 
@@ -102,7 +120,7 @@ class FireRunner:
                 return self._claim(conn, skill, at)
         except Exception as error:  # noqa: BLE001  one skill must not keep the others from firing
             why = f"Its schedule cannot be read: {error}"
-            skills.update_skill(conn, skill.id, {"enabled": False, "next_due": None, "disabled_why": why})
+            skills.change_skill(conn, skill.id, {"enabled": False, "next_due": None, "disabled_why": why})
             return _tell(conn, skill, f"“{skill.name}” is switched off now. {why}", f"unreadable:{at.isoformat()}")
 
     def _claim(self, conn: Connection, skill: StoredSkill, at: datetime) -> list[StoredEvent]:
@@ -112,7 +130,7 @@ class FireRunner:
         assert skill.next_due is not None
         plan = plan_due(schedule, skill.next_due, at, cast("MissedPolicy", skill.missed))
         skills.add_fires(conn, skill, plan.fires)
-        skills.update_skill(conn, skill.id, {"next_due": plan.next_due})
+        skills.change_skill(conn, skill.id, {"next_due": plan.next_due})
         missed = [due for due, state in plan.fires if state == "missed"]
         if skill.missed != "list" or not missed:
             return []
@@ -185,7 +203,8 @@ class FireRunner:
             return WriteResult(state, fire.user_id, told)
 
         state = await self._storage.events.transact(write)
-        self._wake.set()
+        if result.is_error:
+            self._wake.set()  # it may be tried again before anything else is due
         return state
 
     def _settle(
@@ -194,7 +213,7 @@ class FireRunner:
         """Count failures and try again later; one-shots are over once they succeeded (SKL-04, SKL-11)."""
         if not result.is_error:
             over = isinstance(read_schedule(skill.trigger), OneMoment) and skill.next_due is None
-            skills.update_skill(conn, skill.id, {"failures": 0} | ({"enabled": False} if over else {}))
+            skills.change_skill(conn, skill.id, {"failures": 0} | ({"enabled": False} if over else {}))
             return [] if is_reminder(skill) else self._tell_result(conn, skill, fire, result, at)
         if result.is_unknown:  # it may have happened, so it is not tried again
             return _tell(conn, skill, f"“{skill.name}” was interrupted: {result.for_person}", fire.id)
@@ -205,12 +224,12 @@ class FireRunner:
         words = result.for_person
         if wait is None:
             changes: JsonObject = {"failures": failures, "enabled": False, "next_due": None, "disabled_why": words}
-            skills.update_skill(conn, skill.id, changes)
+            skills.change_skill(conn, skill.id, changes)
             text = f"“{skill.name}” failed {failures} times and is switched off now. {words}"
             return _tell(conn, skill, text, fire.id)
         again = at + wait
         due = again if skill.next_due is None else min(skill.next_due, again)
-        skills.update_skill(conn, skill.id, {"failures": failures, "next_due": due})
+        skills.change_skill(conn, skill.id, {"failures": failures, "next_due": due})
         return []
 
     def _tell_result(
@@ -221,7 +240,7 @@ class FireRunner:
         pause = timedelta(minutes=skill.notify_interval_minutes)
         if skill.last_notified_at is not None and at - skill.last_notified_at < pause:
             return []
-        skills.update_skill(conn, skill.id, {"last_notified_at": at})
+        skills.change_skill(conn, skill.id, {"last_notified_at": at})
         return _tell(conn, skill, result.for_person[:_TOLD_CHARS], fire.id, trust=result.trust)
 
 

@@ -84,15 +84,17 @@ class SkillService:
         return deleted
 
     async def run_now(self, named: str | int, user_id: str) -> StoredFire:
-        """Fire it once, beside its schedule."""
+        """Fire it once, beside its schedule. Twice at one instant is once."""
         at = self.clock.now()
 
-        def write(conn: Connection) -> list[StoredFire]:
-            return skills.add_fires(conn, skills.find_skill(conn, named, user_id), [(at, "due")])
+        def write(conn: Connection) -> StoredFire:
+            skill = skills.find_skill(conn, named, user_id)
+            skills.add_fires(conn, skill, [(at, "due")])
+            return skills.load_fire(conn, skills.make_fire_id(skill.id, at))
 
-        fires = await self.database.write(write)
+        fire = await self.database.write(write)
         self._notify()
-        return fires[0]
+        return fire
 
     async def get(self, named: str | int, user_id: str) -> StoredSkill:
         return await self.database.read(lambda conn: skills.find_skill(conn, named, user_id))
