@@ -13,12 +13,13 @@ from zoneinfo import ZoneInfo
 
 from annabelle import language
 from annabelle.core.errors import InvalidArguments
-from annabelle.language.spoken_dates import parse_in_any_language, to_clock
+from annabelle.language.spoken_dates import SpokenDate, parse_in_any_language, to_clock
 from annabelle.skills.schedule import MOST_MINUTES, IntervalSchedule, OneMoment, Schedule, parse_cron
 
 _FILE: Final = "recurrence.toml"
 _CLOCK: Final = re.compile(r"\b(\d{1,2})(?:[:.h](\d{2}))?(?:\s?([ap])\.?m\b\.?)?(?![\d:])", re.IGNORECASE)
 _BARE_HOUR: Final = re.compile(r"\b(at|um|à|a las|o|alle|às|om) (\d{1,2})\b(?!\s*[:.\dh]|\s*[ap]\.?m)", re.IGNORECASE)
+_LONG_NUMBER: Final = re.compile(r"\d{9}")
 _ORDINAL: Final = re.compile(r"\d(?:st|nd|rd|th)\b")
 _WORD: Final = re.compile(r"[^\W\d_]+|\d+")
 _DEFAULT_CLOCK: Final = time(9)
@@ -76,7 +77,7 @@ def read_moment(text: str, now: datetime, time_zone: ZoneInfo) -> OneMoment:
         given = datetime.fromisoformat(text.strip())
     except ValueError:
         spoken = parse_in_any_language(_BARE_HOUR.sub(r"\1 \2:00", text), local)
-        if spoken is None:
+        if spoken is None or _is_misread(text, spoken, local):
             raise InvalidArguments(f"“{text}” is no time that can be read.", hint=_HINT) from None
         span = spoken.at - local.replace(microsecond=0)
         if spoken.relative and spoken.has_time and span:  # so long, whatever clocks show in between
@@ -94,6 +95,12 @@ def read_moment(text: str, now: datetime, time_zone: ZoneInfo) -> OneMoment:
     if at <= now:
         raise InvalidArguments(f"“{text}” is over.", hint="Name a time to come.")
     return OneMoment(at)
+
+
+def _is_misread(text: str, spoken: SpokenDate, local: datetime) -> bool:
+    """Of 31 April a year is made, because the day does not exist; of a long number a moment in another time zone."""
+    far = not spoken.relative and spoken.at.year > local.year + 1 and str(spoken.at.year) not in text
+    return far or _LONG_NUMBER.search(text) is not None
 
 
 def _nearest_half(given: datetime, local: datetime, *, moves: bool) -> datetime:
