@@ -42,6 +42,26 @@ def test_a_time_that_comes_twice_is_due_once() -> None:
     assert dues("30 2 * * *", "2027-10-30 12:00", 2) == ["2027-10-31T02:30+02:00", "2027-11-01T02:30+01:00"]
 
 
+@pytest.mark.parametrize(
+    ("zone", "hour", "begin", "due"),
+    [
+        ("America/New_York", "30 2", "2027-03-13 12:00", "2027-03-14T03:30-04:00"),  # does not exist
+        ("America/New_York", "30 1", "2027-11-06 12:00", "2027-11-07T01:30-04:00"),  # comes twice
+        ("Australia/Lord_Howe", "15 2", "2027-10-02 12:00", "2027-10-03T02:45+11:00"),  # half an hour is left out
+        ("Australia/Lord_Howe", "45 1", "2027-04-03 12:00", "2027-04-04T01:45+11:00"),  # half an hour comes twice
+        ("America/Santiago", "30 0", "2027-09-04 12:00", "2027-09-05T01:30-03:00"),  # at midnight
+        ("Africa/Cairo", "30 0", "2027-04-29 12:00", "2027-04-30T01:30+03:00"),
+        ("Europe/London", "30 1", "2027-10-30 12:00", "2027-10-31T01:30+01:00"),
+    ],
+)
+def test_in_every_zone_the_hour_that_is_left_out_or_comes_twice_is_due_once(
+    zone: str, hour: str, begin: str, due: str
+) -> None:
+    first, second = dues(f"{hour} * * *", begin, 2, ZoneInfo(zone))
+    assert first == due
+    assert datetime.fromisoformat(second).date() == datetime.fromisoformat(first).date() + timedelta(days=1)
+
+
 def test_every_half_hour_is_due_in_each_hour_that_passes() -> None:
     assert dues("*/30 * * * *", "2027-10-31 01:40", 5) == [
         "2027-10-31T02:00+02:00",
@@ -59,8 +79,11 @@ def test_the_same_hour_of_the_clock_in_summer_and_in_winter() -> None:
 
 
 @pytest.mark.parametrize(
-    "expression", ["", "nonsense", "61 * * * *", "* * * *", "* * * * * *", "0 0 30 2 *", "@daily", "0 25 * * *"]
-)
+    "expression",
+    ["", "nonsense", "61 * * * *", "* * * *", "* * * * * *", "0 0 30 2 *", "@daily", "0 25 * * *", "0 0 31 4,6 *",
+     "*/0 * * * *", "*/-5 * * * *", "1.5 * * * *", "0 0 0 * *", "0 0 * 13 *", "0 0 * * 8", "1,,2 * * * *", "? * * * *",
+     "R R * * *", "0 r(1-5) * * *", "H/5 * * * *", "٣ * * * *", "* * * * *; ls"],
+)  # fmt: skip
 def test_nonsense_is_refused_in_a_sentence(expression: str) -> None:
     with pytest.raises(InvalidArguments) as refused:
         parse_cron(expression, BERLIN)

@@ -86,7 +86,8 @@ def test_a_span_is_as_long_as_it_says_whatever_clocks_show(now: str, due: str) -
 
 @pytest.mark.parametrize(
     "words",
-    ["every 2 months", "every 99999999999 days", "in 99999999 hours", "9999-12-31T23:59:59-12:00"],
+    ["every 2 months", "every 99999999999 days", "in 99999999 hours", "9999-12-31T23:59:59-12:00",
+     "31 april", "31 November at 10", "1800000000", "1e+30"],
 )  # fmt: skip
 def test_what_would_be_misread_is_refused(words: str) -> None:
     with pytest.raises(InvalidArguments):

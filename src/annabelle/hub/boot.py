@@ -60,7 +60,8 @@ from annabelle.hub.security.request_guard import RateLimit
 from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.server import HttpServer, StopSignal
 from annabelle.hub.skills.default_skills import seed_default_skills
-from annabelle.hub.skills.fire_runner import FireRunner, FireRunnerDeps
+from annabelle.hub.skills.fire_runner import FireRunner
+from annabelle.hub.skills.fire_tasks import FireTaskDeps
 from annabelle.hub.skills.skill_files import SkillFiles
 from annabelle.hub.skills.skill_service import SkillService, find_user_zone
 from annabelle.hub.tasks.background_calls import BackgroundCalls, QueuedCallJudge
@@ -226,7 +227,11 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     )
     fires = FireRunner(
         base,
-        FireRunnerDeps(storage=storage, service=skills, access=access, agents=agents, thread_queue=thread_queue),
+        storage,
+        skills,
+        FireTaskDeps(
+            database=database, access=access, agents=agents, maintenance=maintenance, thread_queue=thread_queue
+        ),
     )
     storage.durable.workflow(HANDLE_MESSAGE)(workflow.make_workflow(thread_queue.finish_message))
     rules = StandingRules(database, events, audit)
@@ -337,9 +342,9 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         Component(start=finish_forgetting),
         Component(start=storage.durable.launch, stop=storage.durable.close),
         Component(resume=memory.start, stop=memory.stop),
+        Component(start=skill_files.start, stop=skill_files.stop),
         Component(resume=offer_skills),
         Component(resume=fires.start, stop=fires.stop),
-        Component(start=skill_files.start, stop=skill_files.stop),
     )
     for component in components:
         stack.push_async_callback(component.stop)

@@ -7,6 +7,7 @@ hour is due in every hour that passes.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
@@ -20,6 +21,8 @@ from annabelle.core.tools import JsonObject
 _LONGEST_CHANGE: Final = timedelta(hours=3)
 """No clock was ever put forward or back by more."""
 _FIELDS: Final = 5
+_RANDOM: Final = re.compile(r"[hr](?![a-z])", re.IGNORECASE)
+"""croniter would choose another time whenever it is asked."""
 MOST_MINUTES: Final = 366 * 24 * 60
 
 
@@ -153,7 +156,8 @@ def read_schedule(trigger: JsonObject) -> Schedule | None:
 
 def parse_cron(expression: str, time_zone: ZoneInfo) -> CronSchedule:
     fields = expression.split()
-    if len(fields) != _FIELDS or not croniter.is_valid(expression):
+    random = any(_RANDOM.match(field) for field in fields)
+    if len(fields) != _FIELDS or random or not expression.isascii() or not croniter.is_valid(expression):
         raise InvalidArguments(
             f"“{expression}” is no cron expression.",
             hint="It has five fields: minute, hour, day, month, weekday, as in 0 6 * * 1-5.",

@@ -264,10 +264,6 @@ def get_message(connection: Connection, message_id: str, user_id: str) -> Stored
     return require_found(found, f"message {message_id}")
 
 
-def find_message(connection: Connection, message_id: str, user_id: str) -> StoredMessage | None:
-    return read_first(connection, StoredMessage, _own, {"id": message_id, "user_id": user_id})
-
-
 def is_run_of_skill(connection: Connection, message_id: str) -> bool:
     found = read_first(connection, StoredMessage, _by_id, {"id": message_id})
     return found is not None and found.channel == SKILLS

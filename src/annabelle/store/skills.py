@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, exists, func, insert, literal, select, update
 from sqlalchemy.exc import IntegrityError
 
 from annabelle.core.errors import Conflict
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.store.portable_sql import InsertNew, field_values, from_row, read_all, read_first, require_found
-from annabelle.store.tables import fires, skills
+from annabelle.store.tables import fires, messages, skills
 
 FireState = Literal["due", "started", "finished", "failed", "waiting", "skipped", "missed", "unknown"]
 _MOST_DIGITS = 18
+RUN = "run_"
 _OPEN = ("due", "started", "waiting")
 
 _insert_fire = InsertNew(fires, ["skill_id", "due_at"], whole_rows=True)
@@ -27,12 +28,19 @@ _named = select(skills).where(
     skills.c.user_id == bindparam("user_id"), func.lower(skills.c.name) == func.lower(bindparam("name"))
 )
 _timed = select(skills).where(skills.c.enabled, skills.c.next_due.is_not(None))
+_next_due = _timed.with_only_columns(skills.c.next_due).order_by(skills.c.next_due).limit(1)
 _due = _timed.where(skills.c.next_due <= bindparam("at")).order_by(skills.c.next_due, skills.c.id)
+_open = select(fires).where(fires.c.state.in_(_OPEN)).order_by(fires.c.due_at)
+# A run by a model is a message, which ends its fire.
+_has_run = exists().where(messages.c.id == literal(RUN) + fires.c.id)
+_to_run = _open.with_only_columns(fires.c.id).where(fires.c.state != "waiting", ~_has_run)
 _fire_by_id = select(fires).where(fires.c.id == bindparam("id"))
+_change = update(skills).where(skills.c.id == bindparam("skill"))
 _begin = (
     update(fires)
     .where(fires.c.id == bindparam("fire"), fires.c.state == "due")
     .values(state="started", started_at=bindparam("at"))
+    .returning(*fires.c)
 )
 _park = update(fires).where(fires.c.id == bindparam("fire"), fires.c.state == "started").values(state="waiting")
 _finish = (
@@ -42,7 +50,7 @@ _finish = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewSkill:
     user_id: str
     agent_id: str
@@ -60,14 +68,14 @@ class NewSkill:
     missed: str
     enabled: bool
     next_due: datetime | None
-    token_budget: int | None
-    preflight: JsonObject | None
-    made_after: list[str] | None
-    webhook_hash: str | None
-    confirmed_at: datetime | None
+    token_budget: int | None = None
+    preflight: JsonObject | None = None
+    made_after: list[str] | None = None
+    webhook_hash: str | None = None
+    confirmed_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSkill(NewSkill):
     id: int
     disabled_why: str | None
@@ -145,12 +153,18 @@ def list_skills(connection: Connection, user_id: str) -> list[StoredSkill]:
 
 
 def update_skill(connection: Connection, skill_id: int, changes: Mapping[str, object]) -> StoredSkill:
+    """Changes a skill; Conflict if the person has another of its new name."""
     try:
         with connection.begin_nested():
-            connection.execute(update(skills).where(skills.c.id == skill_id).values(**changes, updated_at=now()))
+            change_skill(connection, skill_id, changes)
     except IntegrityError as error:
         raise Conflict(f"There is a skill “{changes.get('name')}” already.") from error
     return require_found(load_skill(connection, skill_id), f"skill {skill_id}")
+
+
+def change_skill(connection: Connection, skill_id: int, changes: Mapping[str, object]) -> None:
+    """Changes anything but the name."""
+    connection.execute(_change, {"skill": skill_id, **changes, "updated_at": now()})
 
 
 def delete_skill(connection: Connection, skill_id: int) -> None:
@@ -162,8 +176,7 @@ def delete_skill(connection: Connection, skill_id: int) -> None:
 
 def next_due_at(connection: Connection) -> datetime | None:
     """When the next skill of anybody is due."""
-    row = connection.execute(_timed.order_by(skills.c.next_due).limit(1)).mappings().first()
-    return None if row is None else from_row(StoredSkill, row).next_due
+    return connection.execute(_next_due).scalar()
 
 
 def list_due_skills(connection: Connection, at: datetime, limit: int) -> list[StoredSkill]:
@@ -180,7 +193,7 @@ def add_fires(
     added: list[StoredFire] = []
     for due_at, state in instants:
         values = {
-            "id": f"fire_{skill.id}_{due_at.timestamp():.3f}".replace(".", "_"),
+            "id": make_fire_id(skill.id, due_at),
             "skill_id": skill.id,
             "user_id": skill.user_id,
             "name": skill.name,
@@ -195,9 +208,15 @@ def add_fires(
     return added
 
 
-def begin_fire(connection: Connection, fire_id: str, at: datetime) -> bool:
-    """Marks a due fire as started; returns whether it was due."""
-    return connection.execute(_begin, {"fire": fire_id, "at": at}).rowcount == 1
+def make_fire_id(skill_id: int, due_at: datetime) -> str:
+    """One for each instant, as exact as it is stored."""
+    return f"fire_{skill_id}_{due_at.timestamp():.6f}".replace(".", "_")
+
+
+def begin_fire(connection: Connection, fire_id: str, at: datetime) -> StoredFire | None:
+    """Marks a due fire as started and returns it; None if it was not due."""
+    row = connection.execute(_begin, {"fire": fire_id, "at": at}).mappings().first()
+    return None if row is None else from_row(StoredFire, row)
 
 
 def park_fire(connection: Connection, fire_id: str) -> bool:
@@ -221,7 +240,17 @@ def load_skill_of_fire(connection: Connection, fire_id: str) -> StoredSkill | No
 
 
 def list_open_fires(connection: Connection) -> list[StoredFire]:
-    return read_all(connection, StoredFire, select(fires).where(fires.c.state.in_(_OPEN)).order_by(fires.c.due_at))
+    return read_all(connection, StoredFire, _open)
+
+
+def run_id(fire: StoredFire) -> str:
+    """The id of the message that a model carries out for a fire."""
+    return f"{RUN}{fire.id}"
+
+
+def list_fires_to_run(connection: Connection) -> list[str]:
+    """The ids of open fires that nobody carries out once this process has begun."""
+    return list(connection.execute(_to_run).scalars())
 
 
 def list_fires(connection: Connection, user_id: str, skill_id: int | None = None, limit: int = 50) -> list[StoredFire]:

@@ -20,6 +20,13 @@ _select_thread = select(threads).where(
     threads.c.user_id == bindparam("user_id"),
     threads.c.agent_id == bindparam("agent_id"),
 )
+_select_by_id = select(threads).where(threads.c.id == bindparam("thread_id"))
+_select_own = (
+    select(threads)
+    .where(threads.c.user_id == bindparam("user_id"), threads.c.channel != SKILLS)
+    .order_by(threads.c.updated_at.desc(), threads.c.id.desc())
+    .limit(bindparam("limit"))
+)
 _update_thread = update(threads).where(threads.c.id == bindparam("thread")).values(updated_at=bindparam("at"))
 
 
@@ -51,14 +58,17 @@ def get_thread(connection: Connection, thread_id: str, user_id: str) -> Thread:
 
 def load_thread(connection: Connection, thread_id: str) -> Thread:
     """Loads a thread of any person, for internal use; never to answer a person's request."""
-    found = read_first(connection, Thread, select(threads).where(threads.c.id == thread_id))
-    return require_found(found, f"thread {thread_id}")
+    return require_found(find_thread(connection, thread_id), f"thread {thread_id}")
+
+
+def find_thread(connection: Connection, thread_id: str) -> Thread | None:
+    """As `load_thread`; None if there is none."""
+    return read_first(connection, Thread, _select_by_id, {"thread_id": thread_id})
 
 
 def list_threads(connection: Connection, user_id: str, limit: int = 50) -> list[Thread]:
     """Lists a person's threads, last used first, without the runs of skills."""
-    own = select(threads).where(threads.c.user_id == user_id, threads.c.channel != SKILLS)
-    return read_all(connection, Thread, own.order_by(threads.c.updated_at.desc(), threads.c.id.desc()).limit(limit))
+    return read_all(connection, Thread, _select_own, {"user_id": user_id, "limit": limit})
 
 
 def touch_thread(connection: Connection, thread_id: str, at: datetime) -> None:

@@ -33,9 +33,9 @@ _STOPPED: Final = frozenset({AgentPaused.code, AgentStopped.code, TurnCancelled.
 
 
 class FireOutcome(FrozenModel):
-    """What came of a fire; `begun` if a model has to carry it out."""
+    """What came of a fire."""
 
-    state: Literal["begun", "finished", "failed", "skipped", "unknown"]
+    state: Literal["finished", "failed", "skipped", "unknown"]
     text: str = ""
     trust: Trust = "trusted"
     told: bool = Field(default=True, description="Whether the person hears of it, where the skill tells at all")
@@ -70,7 +70,6 @@ def end_fire(conn: Connection, fire: StoredFire, outcome: FireOutcome, at: datet
     """Store the outcome and what follows from it. A fire that has ended is left as it is."""
     kept: JsonObject = {"text": outcome.text[:_TOLD_CHARS], "trust": outcome.trust}
     skill = skills.load_skill(conn, fire.skill_id)
-    assert outcome.state != "begun"
     state = "skipped" if skill is None and outcome.state == "failed" else outcome.state
     if not skills.finish_fire(conn, fire.id, state, kept, at) or skill is None:
         return []
@@ -79,7 +78,7 @@ def end_fire(conn: Connection, fire: StoredFire, outcome: FireOutcome, at: datet
     if state == "unknown":  # it may have happened, so it is not tried again
         return tell(conn, skill, f"“{skill.name}” was interrupted: {outcome.text}", fire.id)
     over = isinstance(read_schedule(skill.trigger), OneMoment) and skill.next_due is None
-    skills.update_skill(conn, skill.id, {"failures": 0} | ({"enabled": False} if over else {}))
+    skills.change_skill(conn, skill.id, {"failures": 0} | ({"enabled": False} if over else {}))
     if state == "skipped":
         return tell(conn, skill, f"“{skill.name}” was not done. {outcome.text}", fire.id) if outcome.told else []
     return [] if is_reminder(skill) else _tell_result(conn, skill, fire, outcome, at)
@@ -110,11 +109,11 @@ def _try_again(
     wait = retry_after(failures)
     if wait is None:
         changes: JsonObject = {"failures": failures, "enabled": False, "next_due": None, "disabled_why": words}
-        skills.update_skill(conn, skill.id, changes)
+        skills.change_skill(conn, skill.id, changes)
         return tell(conn, skill, f"“{skill.name}” failed {failures} times and is switched off now. {words}", fire.id)
     again = at + wait
     due = again if skill.next_due is None else min(skill.next_due, again)
-    skills.update_skill(conn, skill.id, {"failures": failures, "next_due": due})
+    skills.change_skill(conn, skill.id, {"failures": failures, "next_due": due})
     return []
 
 
@@ -126,5 +125,5 @@ def _tell_result(
     pause = timedelta(minutes=skill.notify_interval_minutes)
     if skill.last_notified_at is not None and at - skill.last_notified_at < pause:
         return []
-    skills.update_skill(conn, skill.id, {"last_notified_at": at})
+    skills.change_skill(conn, skill.id, {"last_notified_at": at})
     return tell(conn, skill, outcome.text[:_TOLD_CHARS], fire.id, name=skill.name, trust=outcome.trust)

@@ -283,9 +283,6 @@ def _new_skill(asked: SkillInput, owner: SkillOwner, at: datetime) -> NewSkill:
         next_due=_next_due(trigger, at) if enabled else None,
         token_budget=asked.token_budget,
         preflight=asked.preflight,
-        made_after=None,
-        webhook_hash=None,
-        confirmed_at=None,
     )
 
 
