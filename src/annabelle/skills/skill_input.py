@@ -176,7 +176,7 @@ def _read_plan(values: Mapping[str, object]) -> tuple[SkillPlan | None, tuple[st
         raise InvalidArguments("A step of execution_plan names no tool.", hint="Each step has toolName and parameters.")
     if len(steps) > 1:
         return None, tools
-    arguments = cast("object", steps[0].get("parameters") or {})
+    arguments = steps[0].get("parameters") or JsonObject()
     if not isinstance(arguments, dict):
         raise InvalidArguments("The parameters of a step are no object.", hint="Give them by name.")
     return SkillPlan(tools[0], cast("JsonObject", arguments)), ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from annabelle.core.home import Home
 from annabelle.hub.failpoints import SKILL_FAILPOINTS
 from hub.hubs import HubProcess, wait_for
 from support.scripted_model import ScriptedServer
+from support.timing import seconds
 
 
 @pytest.fixture
@@ -43,7 +45,9 @@ def states(hub: HubProcess, name: str) -> list[str]:
 @pytest.mark.timeout(600)
 def test_a_hub_killed_at_any_named_moment_tells_a_reminder_once(hub: HubProcess, armed: Path) -> None:
     for point in SKILL_FAILPOINTS:
-        call = {"name": "memory_store_skill", "arguments": {"message": point, "when": "in 2 seconds"}}
+        # It must be made and told to the person before it is due, and kills the hub.
+        when = f"in {math.ceil(seconds(3))} seconds"
+        call = {"name": "memory_store_skill", "arguments": {"message": point, "when": when}}
         (armed / point).touch()
         made = hub.say(json.dumps({"calls": [call], "say": "I will."}))
         assert made["state"] == "done", made
