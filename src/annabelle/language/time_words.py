@@ -6,6 +6,7 @@ The meanings are the same in every language; `en/recurrence.toml` explains them.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -48,12 +49,12 @@ class TimeWords:
         known = [(meaning, file.alternation(f"words.{meaning}")) for meaning in file.names("words")]
         known += [(f"n{number}", words) for number, words in zip(_NUMBERS, values, strict=False)]
         # A word begins after what is no letter: the h of 9h is one.
-        bounded = [(meaning, rf"(?<![^\W\d])(?:{fold_for_search(phrase)})(?!\w)") for meaning, phrase in known]
+        bounded = [(meaning, rf"(?<![^\W\d])(?:{_allow_plain(phrase)})(?!\w)") for meaning, phrase in known]
         self._patterns = [(meaning, re.compile(phrase)) for meaning, phrase in (*bounded, *_EVERYWHERE.items())]
 
     def split(self, text: str) -> list[TimeWord]:
         """The words with their meanings. Of two phrases that begin at the same place the longer is meant."""
-        said, position = fold_for_search(text).replace("’", "'"), 0
+        said, position = unicodedata.normalize("NFC", text).lower().replace("’", "'"), 0
         words: list[TimeWord] = []
         while position < len(said):
             found = [(meaning, match) for meaning, one in self._patterns if (match := one.match(said, position))]
@@ -63,6 +64,11 @@ class TimeWords:
             words += [TimeWord(first, gap + match[0]), *(TimeWord(other, "") for other in others)]
             position = match.end()
         return _read_habits([word for word in words if word.meaning != _FILLER])
+
+
+def _allow_plain(phrase: str) -> str:
+    """Accents may be left out, but count where they are: in Polish, one makes "on Sundays" of "on Sunday"."""
+    return re.sub(r"[^\x00-\x7f]", lambda sign: f"(?:{sign[0]}|{fold_for_search(sign[0])})", phrase)
 
 
 def join_meanings(words: Sequence[TimeWord]) -> str:

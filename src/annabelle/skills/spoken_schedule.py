@@ -48,7 +48,7 @@ _PART: Final = re.compile(r"(?<!\S)p:(\w+)")
 _SPAN: Final = re.compile(r"in n\d+ (?:minute|hour)(?: (?:and )?n\d+ (?:minute|hour))*")
 _DATE: Final = re.compile(r"(?:the )?[no](\d+) m(\d+)(?: n(\d{4}))?|(?:the n|(?:the )?o)(\d+)|(?:the )?d(\d)")
 _ORDINAL: Final = re.compile(r"(?<!\S)o\d")
-_UNCLEAR_DATE: Final = re.compile(r"\b(?:0?\d|1[0-2])/(?:0?\d|1[0-2])\b")
+_UNCLEAR_DATE: Final = re.compile(r"(?<![\d/])(?:0?\d|1[0-2])/(?:0?\d|1[0-2])\b")
 # How what comes again is put in order before it is read.
 _RANGE: Final = re.compile(r"(?:every )?d(\d) to (?:every )?d(\d)(?!\S)")
 _ALTERNATE: Final = re.compile(r"(?:n1 )?(day|week|d\d) alternate")
@@ -198,7 +198,9 @@ def _find_days(said: _SpokenTime, local: datetime) -> list[date]:
         day, month, year, alone, weekday = (None if one is None else int(one) for one in named.groups())
         wanted = (weekday, alone or day, month, year)
         coming = (today + timedelta(days=ahead) for ahead in range(weekday is not None, _DAYS_AHEAD))
-        return list(islice((one for one in coming if _fits(one, wanted)), 2))
+        if not (fitting := list(islice((one for one in coming if _fits(one, wanted)), 2))):
+            raise InvalidArguments(f"“{said.text}” names no day to come.", hint=_HINT)
+        return fitting
     if not has_time:
         return []
     spoken = parse_in_any_language("".join(word.text for word in said.words if word.meaning != "the").strip(), local)
