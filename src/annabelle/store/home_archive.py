@@ -61,7 +61,7 @@ class _ArchiveHead(BaseModel):
 
     format: Literal["annabelle backup"] = "annabelle backup"
     format_version: int = FORMAT_VERSION
-    annabelle: str = Field(default=__version__, max_length=40)
+    annabelle: str = Field(default_factory=lambda: __version__, max_length=40)
 
 
 class ArchiveManifest(_ArchiveHead):
