@@ -301,7 +301,6 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             approvals=approval_service,
             rules=rules,
             skills=skills,
-            skill_files=skill_files,
             tasks=tasks,
             memory=memory,
             forgetting=forgetting,

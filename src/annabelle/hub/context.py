@@ -26,7 +26,6 @@ from annabelle.hub.notices import HubNotice
 from annabelle.hub.security.audit import LoginAudit
 from annabelle.hub.security.identities import HomeUsers, Identities
 from annabelle.hub.security.tool_access import ToolAccess
-from annabelle.hub.skills.skill_files import SkillFiles
 from annabelle.hub.skills.skill_service import SkillService
 from annabelle.hub.tasks.task_runner import TaskRunner
 from annabelle.hub.trust.rules import StandingRules
@@ -78,7 +77,6 @@ class HubServices:
     approvals: ApprovalService
     rules: StandingRules
     skills: SkillService
-    skill_files: SkillFiles
     tasks: TaskRunner
     memory: HubMemory
     forgetting: ForgetService

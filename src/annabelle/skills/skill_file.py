@@ -6,6 +6,7 @@ never read beyond its limit.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import stat
@@ -34,6 +35,7 @@ _MOST_KEYWORDS: Final = 200
 _MOST_TOOLS: Final = 100
 _MOST_PRIORITY: Final = 100
 _MOST_STEPS: Final = 100
+_MOST_NUMBER: Final = 2**63
 _FENCE: Final = "---"
 _FIRST_LINE: Final = 2
 """Of the front matter in its file, counted as people count."""
@@ -169,17 +171,17 @@ def _split(text: str) -> tuple[str, str]:
 def _load_header(header: str) -> JsonObject:
     try:
         _check_events(header)
-        fields: object = yaml.load(header, Loader=_Loader)  # noqa: S506  it is a safe loader
+        fields = _to_plain(yaml.load(header, Loader=_Loader))  # noqa: S506  it is a safe loader
     except yaml.YAMLError as error:
         raise SkillMistake("not YAML", f"its front matter is not YAML: {_describe(error)}") from None
     except SkillMistake:
         raise
     except (ValueError, OverflowError, TypeError):
-        # A date or a number that YAML recognises and Python cannot hold.
+        # A date or a number that YAML recognises and nobody can use, or bytes.
         raise SkillMistake("not YAML", "its front matter has a value that cannot be read") from None
     if not isinstance(fields, dict | None):
         raise SkillMistake("wrong type", "its front matter is not a list of names and values")
-    return {str(key): value for key, value in cast("dict[object, object]", fields or {}).items()}
+    return cast("JsonObject", fields or {})
 
 
 def _check_events(header: str) -> None:
@@ -238,7 +240,7 @@ def _take_text(fields: JsonObject, name: str) -> str:
 def _take_scalar(fields: JsonObject, name: str) -> str:
     """An optional text; a number such as a version is text to a person, too."""
     value = fields.get(name)
-    if isinstance(value, list | dict | set | bytes):
+    if isinstance(value, list | dict):
         raise SkillMistake("wrong type", f"its {name} is {_type_in_words(cast('object', value))} and should be text")
     return "" if value is None else str(value).strip()
 
@@ -259,19 +261,24 @@ def _take_metadata(fields: JsonObject) -> JsonObject:
         return {}
     if not isinstance(value, dict):
         raise SkillMistake("wrong type", f"its metadata is {_type_in_words(value)} and should be names and values")
-    return cast("JsonObject", _to_plain(cast("object", value)))
+    return cast("JsonObject", value)
 
 
 def _to_plain(value: object) -> object:
-    """Only what JSON has, because it is stored and shown as JSON."""
+    """Only what JSON has, because it is stored and shown as JSON; ValueError for anything else."""
     if isinstance(value, dict):
         return {str(key): _to_plain(inner) for key, inner in cast("dict[object, object]", value).items()}
-    if isinstance(value, list | tuple | set):
+    if isinstance(value, list):
         return [_to_plain(inner) for inner in cast("list[object]", value)]
     if isinstance(value, datetime | date):
         return value.isoformat()
-    finite = isinstance(value, float) and value - value == 0
-    return value if value is None or finite or isinstance(value, str | bool | int) else str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, int) and abs(value) > _MOST_NUMBER:
+        raise ValueError
+    if value is not None and not isinstance(value, str | int):
+        raise ValueError
+    return value
 
 
 def _type_in_words(value: object) -> str:
@@ -281,7 +288,7 @@ def _type_in_words(value: object) -> str:
         return "a number"
     if isinstance(value, list):
         return "a list"
-    return "names and values" if isinstance(value, dict) else "text" if isinstance(value, str) else "something else"
+    return "names and values" if isinstance(value, dict) else "text"
 
 
 @dataclass(frozen=True, slots=True)

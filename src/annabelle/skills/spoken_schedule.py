@@ -48,7 +48,7 @@ _PART: Final = re.compile(r"(?<!\S)p:(\w+)")
 _SPAN: Final = re.compile(r"in n\d+ (?:minute|hour)(?: (?:and )?n\d+ (?:minute|hour))*")
 _DATE: Final = re.compile(r"(?:the )?[no](\d+) m(\d+)(?: n(\d{4}))?|(?:the n|(?:the )?o)(\d+)|(?:the )?d(\d)")
 _ORDINAL: Final = re.compile(r"(?<!\S)o\d")
-_UNCLEAR_DATE: Final = re.compile(r"(?<![\d/])(?:0?\d|1[0-2])/(?:0?\d|1[0-2])\b")
+_UNCLEAR_DATE: Final = re.compile(r"(?<![\d/])(?:0?\d|1[0-2])/(?:0?\d|1[0-2])\b|\d{9}|\de[+-]?\d", re.IGNORECASE)
 # How what comes again is put in order before it is read.
 _RANGE: Final = re.compile(r"(?:every )?d(\d) to (?:every )?d(\d)(?!\S)")
 _ALTERNATE: Final = re.compile(r"(?:n1 )?(day|week|d\d) alternate")

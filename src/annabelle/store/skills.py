@@ -21,7 +21,7 @@ _MOST_DIGITS = 18
 RUN = "run_"
 _OPEN = ("due", "started", "waiting")
 
-_insert_fire = InsertNew(fires, ["skill_id", "due_at"], whole_rows=True)
+_insert_fire = InsertNew(fires, whole_rows=True)
 _by_id = select(skills).where(skills.c.id == bindparam("id"))
 _own = _by_id.where(skills.c.user_id == bindparam("user_id"))
 _named = select(skills).where(

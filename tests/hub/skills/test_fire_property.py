@@ -27,8 +27,10 @@ from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolR
 from annabelle.hub.conversations.event_log import EventFanout, EventLog
 from annabelle.hub.conversations.turns import MaintenanceGate
 from annabelle.hub.failpoints import SKILL_FAILPOINTS
-from annabelle.hub.skills import direct_fires, fire_runner
+from annabelle.hub.security.request_guard import RateLimit
+from annabelle.hub.skills import fire_runner, fire_tasks
 from annabelle.hub.skills.fire_runner import FireRunner
+from annabelle.hub.skills.fire_tasks import FireTaskDeps
 from annabelle.hub.skills.skill_service import SkillOwner, SkillService
 from annabelle.hub.trust.call_records import StoredCallJournal
 from annabelle.skills.schedule import CronSchedule, IntervalSchedule, OneMoment, Schedule
@@ -75,15 +77,27 @@ class Hub:
             events=EventLog(self, EventFanout()),
             durable=mock.MagicMock(),  # type: ignore[arg-type]
         )
-        self.service = SkillService(database=self, clock=clock, time_zone=BERLIN, toolbox=mock.MagicMock())  # type: ignore[arg-type]
+        self.service = SkillService(
+            database=self,  # type: ignore[arg-type]
+            clock=clock,
+            time_zone=BERLIN,
+            toolbox=mock.MagicMock(),
+            playbooks=Path(),
+            webhook_rate=RateLimit(10),
+            token_budget=1_000,
+        )
         access = SimpleNamespace(check_user=lambda *_: None, toolbox=SimpleNamespace(call=self._call_tool))
         self.runner = FireRunner(
-            storage=storage,  # type: ignore[arg-type]
-            service=self.service,
-            access=access,  # type: ignore[arg-type]
-            agents=mock.MagicMock(),
-            lifecycle=mock.AsyncMock(),
-            maintenance=MaintenanceGate(),
+            SimpleNamespace(clock=clock, lifecycle=mock.AsyncMock()),  # type: ignore[arg-type]
+            storage,  # type: ignore[arg-type]
+            self.service,
+            FireTaskDeps(
+                database=self,  # type: ignore[arg-type]
+                access=access,  # type: ignore[arg-type]
+                agents=mock.MagicMock(),
+                maintenance=MaintenanceGate(),
+                thread_queue=mock.AsyncMock(),
+            ),
         )
 
     async def read(self, query: Callable[[Connection], T]) -> T:
@@ -189,7 +203,7 @@ async def live(folder: Path, schedule: Schedule, missed: str, story: Story) -> N
     world = World(database)
     try:
         with pytest.MonkeyPatch.context() as patched:
-            for module in (fire_runner, direct_fires, record):
+            for module in (fire_runner, fire_tasks, record):
                 patched.setattr(module, "failpoint", lambda name: world.hub.failpoint(name))
             await add_skill(world, schedule, missed)
             await world.hub.runner.start()

@@ -13,6 +13,7 @@ from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Risk
 from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.context import HubContext
+from annabelle.hub.skills.skill_files import scan_skill
 from annabelle.store.skills import FireState, StoredFire, StoredSkill
 from annabelle.toolbox.guard import threat_kinds
 
@@ -197,7 +198,7 @@ async def scan_skill_files(hub: TheHub, request: Request) -> SkillScanResult:
     """Before it is installed. The guardian reads every text of the folder."""
     wanted = await read_body(request, SkillScan)
     await hub.base.lifecycle.wait_ready()
-    content_hash, scanned = await hub.services.skill_files.scan(wanted.folder)
+    content_hash, scanned = await scan_skill(wanted.folder, hub.base.home.skills, hub.toolbox.guard)
     found = [
         ScannedFile(file=file, risk=one.risk, threats=threat_kinds(one), unscanned=one.unscanned)
         for file, one in sorted(scanned.items())

@@ -12,7 +12,7 @@ from pydantic import Field
 from sqlalchemy import Connection
 
 from annabelle.core.contract import TurnResult
-from annabelle.core.errors import AgentPaused, AgentStopped, ErrorBody, TurnCancelled
+from annabelle.core.errors import AgentPaused, AgentStopped, ErrorBody, OutcomeUnknown, TurnCancelled
 from annabelle.core.messages import StoredEvent
 from annabelle.core.models import FrozenModel
 from annabelle.core.tools import JsonObject, ToolResult
@@ -28,23 +28,27 @@ from annabelle.store.skills import StoredFire, StoredSkill
 
 _TOLD_CHARS: Final = 4_000
 _SILENT: Final = ErrorBody(code="internal_error", message="The run failed without saying why.")
-_STOPPED: Final = frozenset({AgentPaused.code, AgentStopped.code, TurnCancelled.code})
-"""A person or their budget stopped it, so it is no failure of the skill."""
+_EndState = Literal["finished", "failed", "skipped", "unknown"]
+_NO_FAILURES: Final[dict[str, _EndState]] = {
+    OutcomeUnknown.code: "unknown",
+    # A person or their budget stopped it.
+    AgentPaused.code: "skipped",
+    AgentStopped.code: "skipped",
+    TurnCancelled.code: "skipped",
+}
 
 
 class FireOutcome(FrozenModel):
     """What came of a fire."""
 
-    state: Literal["finished", "failed", "skipped", "unknown"]
+    state: _EndState
     text: str = ""
     trust: Trust = "trusted"
     told: bool = Field(default=True, description="Whether the person hears of it, where the skill tells at all")
 
     @classmethod
     def from_call(cls, result: ToolResult) -> FireOutcome:
-        if result.is_unknown:
-            return cls(state="unknown", text=result.for_person)
-        if result.error is not None and result.error.code in _STOPPED:
+        if result.error is not None and result.error.code in _NO_FAILURES:
             return cls.from_error(result.error)
         state = "failed" if result.is_error else "finished"
         return cls(state=state, text=result.for_person, trust=result.trust)
@@ -58,8 +62,8 @@ class FireOutcome(FrozenModel):
 
     @classmethod
     def from_error(cls, error: ErrorBody) -> FireOutcome:
-        skipped = error.code in _STOPPED
-        return cls(state="skipped" if skipped else "failed", text=error.for_person, told=not skipped)
+        state = _NO_FAILURES.get(error.code, "failed")
+        return cls(state=state, text=error.for_person, told=state != "skipped")
 
 
 def is_reminder(skill: StoredSkill) -> bool:

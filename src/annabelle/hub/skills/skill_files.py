@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Final, cast
 
@@ -18,16 +19,16 @@ from annabelle.skills.skill_file import SkillFile, SkillMistake, list_files, rea
 from annabelle.skills.skill_folder import SkillFolder, hash_skill
 from annabelle.toolbox.catalogue import READS, NativeTool, native_tool, text_parameter
 from annabelle.toolbox.facade import Toolbox
-from annabelle.toolbox.guard import ScanSubject
+from annabelle.toolbox.guard import ContentGuard, ScanSubject
 
 _log = logging.getLogger(__name__)
-LOOK_SECONDS: Final = 300.0
+LOOK_MS: Final = 300_000
 _FOLDER_SECONDS: Final = 10.0
 _QUIET_MS: Final = 400
 _MOST_NAMED: Final = 50
 _TOPIC: Final = "skill_file"
 
-_Watch = Callable[..., AsyncIterator[set[object]]]
+_Watch = Callable[..., AsyncGenerator[set[object]]]
 
 
 class SkillFiles:
@@ -64,45 +65,26 @@ class SkillFiles:
             self._toolbox.add_native([self._read_skill_tool()])
         return skills
 
-    async def scan(self, name: str) -> tuple[str, dict[str, ScanOutcome]]:
-        """Has every text of a folder of skills scanned; returns the hash of its files and the verdict for each."""
-        folder = self._folder.folder / name
-        try:
-            inside = folder.resolve(strict=True).is_relative_to(self._folder.folder.resolve())
-        except OSError:
-            inside = False
-        if not inside or ".." in folder.parts:
-            raise NotFound(f"There is no folder {name} among the skills.")
-        try:
-            content_hash, texts = await asyncio.to_thread(_read_all, folder)
-        except SkillMistake as mistake:
-            raise InvalidArguments(f"The skill can not be scanned: {mistake}.") from mistake
-        guard = self._toolbox.guard
-        rules = guard.rules(None)
-        if not rules.enabled:
-            return content_hash, dict.fromkeys(texts, ScanOutcome(unscanned=True))
-        found = await asyncio.gather(
-            *(guard.scan(text, ScanSubject("output", "skills", path), rules) for path, text in texts.items())
-        )
-        return content_hash, dict(zip(texts, found, strict=True))
-
     async def _watch(self) -> None:
         # Imported here, in a thread, so that the start does not wait for it.
         awatch = cast("_Watch", (await asyncio.to_thread(importlib.import_module, "watchfiles")).awatch)
+        folder = self._folder.folder
         while True:
-            folder = self._folder.folder
+            await self.look()
             try:
                 if folder.is_dir():
-                    async with asyncio.timeout(LOOK_SECONDS):
-                        await anext(awatch(folder, debounce=4 * _QUIET_MS, step=_QUIET_MS, recursive=True), None)
-                else:
-                    await asyncio.sleep(_FOLDER_SECONDS)
-            except TimeoutError:
-                pass
+                    await self._follow(awatch(folder, step=_QUIET_MS, yield_on_timeout=True, rust_timeout=LOOK_MS))
             except (OSError, RuntimeError) as error:  # the folder went away, or the system ran out of watches
                 _log.warning("%s can not be watched: %s", folder, error)
-                await asyncio.sleep(_FOLDER_SECONDS)
-            await self.look()
+            await asyncio.sleep(_FOLDER_SECONDS)
+
+    async def _follow(self, changes: AsyncGenerator[set[object]]) -> None:
+        """Look after each change and each timeout, as long as the folder is there."""
+        async with aclosing(changes):
+            async for _ in changes:
+                await self.look()
+                if not self._folder.folder.is_dir():
+                    return
 
     def _read_skill_tool(self) -> NativeTool:
         return native_tool(
@@ -137,7 +119,24 @@ class SkillFiles:
         return ToolResult(text=text, trust="untrusted")
 
 
-def _read_all(folder: Path) -> tuple[str, dict[str, str]]:
+async def scan_skill(name: str, root: Path, guard: ContentGuard) -> tuple[str, dict[str, ScanOutcome]]:
+    """Has every text of a folder below `root` scanned; returns the hash of its files and the verdict for each."""
+    try:
+        content_hash, texts = await asyncio.to_thread(_read_all, root / name, root)
+    except SkillMistake as mistake:
+        raise InvalidArguments(f"The skill can not be scanned: {mistake}.") from mistake
+    rules = guard.rules(None)
+    if not rules.enabled:
+        return content_hash, dict.fromkeys(texts, ScanOutcome(unscanned=True))
+    found = await asyncio.gather(
+        *(guard.scan(text, ScanSubject("output", "skills", path), rules) for path, text in texts.items())
+    )
+    return content_hash, dict(zip(texts, found, strict=True))
+
+
+def _read_all(folder: Path, root: Path) -> tuple[str, dict[str, str]]:
+    if not folder.is_dir() or not folder.resolve().is_relative_to(root.resolve()) or ".." in folder.parts:
+        raise NotFound(f"There is no folder {folder.name} among the skills.")
     texts: dict[str, str] = {}
     for path in list_files(folder):
         try:

@@ -33,7 +33,7 @@ from annabelle.skills.schedule import (
     find_time_zone,
     read_schedule,
 )
-from annabelle.skills.skill_input import SkillInput
+from annabelle.skills.skill_input import MAKES_SKILLS, SkillInput
 from annabelle.store import skills, threads, tool_calls
 from annabelle.store.database import Database
 from annabelle.store.skills import NewSkill, StoredFire, StoredSkill
@@ -264,10 +264,13 @@ def _new_skill(asked: SkillInput, owner: SkillOwner, at: datetime) -> NewSkill:
         raise InvalidArguments(
             "It is not said what to do.", hint="Give a message to be reminded of, an execution_plan, or instructions."
         )
+    _check_tools(asked)
     enabled = asked.enabled is not False
     trigger = asked.trigger or {}
     return NewSkill(
-        **_owned(owner),
+        user_id=owner.user_id,
+        agent_id=owner.agent_id,
+        thread_id=owner.thread_id,
         name=asked.name,
         description=asked.description or "",
         instructions=asked.instructions or "",
@@ -286,7 +289,14 @@ def _new_skill(asked: SkillInput, owner: SkillOwner, at: datetime) -> NewSkill:
     )
 
 
+def _check_tools(asked: SkillInput) -> None:
+    named = {*(asked.required_tools or ()), *([asked.plan.tool] if asked.plan else ())}
+    if named & MAKES_SKILLS:
+        raise InvalidArguments("A skill can make or change no skills.", hint="Leave those tools out.")
+
+
 def _find_changes(known: StoredSkill, asked: SkillInput, given: Mapping[str, object], at: datetime) -> JsonObject:
+    _check_tools(asked)
     named = asked.name if given.get("name") else None
     changes: JsonObject = {
         "name": named,
@@ -383,10 +393,6 @@ def _free_name(name: str, known: Collection[str]) -> str:
     """This name, or with a number behind it if it is taken."""
     numbered = (f"{name} ({number})" for number in itertools.count(2))
     return next(one for one in itertools.chain([name], numbered) if one not in known)
-
-
-def _owned(owner: SkillOwner) -> dict[str, str]:
-    return {"user_id": owner.user_id, "agent_id": owner.agent_id, "thread_id": owner.thread_id}
 
 
 def _plan_row(asked: SkillInput) -> JsonObject | None:
