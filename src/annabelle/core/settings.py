@@ -97,6 +97,7 @@ class Settings(BaseSettings):
     skill_token_budget: int = Field(
         60_000, ge=1, description="Tokens one run of a skill may use, where the skill says nothing else"
     )
+    backup_keep: int = Field(3, ge=1, le=1000, description="Nightly backups that are kept in backups/ of the home")
     webhook_rate_per_minute: int = Field(10, ge=1, le=1000, description="Calls of one webhook; more answers 429")
     max_queued_per_thread: int = Field(50, ge=1, description="Messages that may wait in one thread; more answers 429")
     max_queued_messages: int = Field(1000, ge=1, description="Messages that may wait in all threads together")

@@ -60,10 +60,12 @@ from annabelle.hub.security.request_guard import RateLimit
 from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.server import HttpServer, StopSignal
 from annabelle.hub.skills.default_skills import seed_default_skills
+from annabelle.hub.skills.file_schedules import FileSchedules
 from annabelle.hub.skills.fire_runner import FireRunner
 from annabelle.hub.skills.fire_tasks import FireTaskDeps
 from annabelle.hub.skills.skill_files import SkillFiles
 from annabelle.hub.skills.skill_service import SkillService, find_user_zone
+from annabelle.hub.skills.system_work import make_system_work
 from annabelle.hub.tasks.background_calls import BackgroundCalls, QueuedCallJudge
 from annabelle.hub.tasks.subagents import Subagents
 from annabelle.hub.tasks.task_runner import TaskRunner
@@ -230,7 +232,12 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         storage,
         skills,
         FireTaskDeps(
-            database=database, access=access, agents=agents, maintenance=maintenance, thread_queue=thread_queue
+            database=database,
+            access=access,
+            agents=agents,
+            maintenance=maintenance,
+            thread_queue=thread_queue,
+            system_work=make_system_work(home, settings, base.clock),
         ),
     )
     storage.durable.workflow(HANDLE_MESSAGE)(workflow.make_workflow(thread_queue.finish_message))
@@ -282,7 +289,12 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         notices,
         audit=audit,
     )
-    skill_files = SkillFiles(SkillFolder.open_home(home), toolbox, notices)
+    skill_files = SkillFiles(
+        SkillFolder.open_home(home),
+        toolbox,
+        notices,
+        FileSchedules(skills, home.skills, settings, registry.config.default.agent_id),
+    )
     hub = HubContext(
         base=base,
         storage=storage,

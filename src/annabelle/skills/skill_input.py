@@ -44,6 +44,8 @@ _TIMES: Final = (
     "memory",
 )
 _NAME_CHARS, _LONGEST = 60, 200
+SYSTEM: Final = "system:"
+"""Begins the name of work on the home itself, which only default skills may have."""
 MAKES_SKILLS: Final = frozenset({"memory_store_skill", "memory_update_skill", "memory_delete_skill"})
 """No skill may use them: it would multiply, and nobody is there to be asked."""
 MOST_STEPS: Final = 50

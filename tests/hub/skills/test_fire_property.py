@@ -97,6 +97,7 @@ class Hub:
                 agents=mock.MagicMock(),
                 maintenance=MaintenanceGate(),
                 thread_queue=mock.AsyncMock(),
+                system_work={},
             ),
         )
 

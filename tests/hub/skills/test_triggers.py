@@ -8,13 +8,15 @@ from datetime import timedelta
 
 import pytest
 
-from annabelle.core.errors import NotAllowed, Unavailable
+from annabelle.core.errors import InvalidArguments, NotAllowed, Unavailable
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.hub.skills.default_skills import load_default_skills, seed_default_skills
+from annabelle.hub.skills.file_schedules import FileSchedules
 from annabelle.hub.skills.skill_service import SkillOwner
 from annabelle.skills.playbook_folder import PlaybookFolder
+from annabelle.skills.skill_folder import SkillFolder
 from annabelle.toolbox.catalogue import NativeTool
 from hub.skills.house import ANY, BEGIN, READS, House, open_house
 from support.timing import seconds
@@ -111,7 +113,8 @@ async def test_keywords_are_matched_by_the_one_library_of_playbooks(house: House
 
 
 def offer_tools(house: House) -> None:
-    named = {tool for one in load_default_skills() for tool in one["required_tools"]}  # type: ignore[union-attr]
+    named = {tool for one in load_default_skills() for tool in one.get("required_tools", ())}  # type: ignore[union-attr]
+    named.add("memory_synthesize_facts")
 
     async def answer(_arguments: JsonObject, _context: CallContext) -> ToolResult:
         return ToolResult(text="[]", structured={"found": house.mails}, trust="untrusted")
@@ -125,7 +128,7 @@ async def seed(house: House, home: Home) -> list[str]:
 
 @pytest.mark.req("SKL-07", "SKL-12", "HUB-07")
 async def test_the_defaults_are_offered_once_and_are_off_until_the_person_says_yes(house: House, home: Home) -> None:
-    assert len(await seed(house, home)) == 8
+    assert len(await seed(house, home)) == 10
     offered = {one.name: one for one in await house.service.list(OWNER)}
     assert {name: house.service.describe(one) for name, one in offered.items()} == {
         "Email Processor": "every hour",
@@ -136,8 +139,10 @@ async def test_the_defaults_are_offered_once_and_are_off_until_the_person_says_y
         "Pre-meeting Prep": "every 15 minutes",
         "Meeting Overload Warning": "every day at 20:00",
         "Deadline Reminders": "every day at 18:00",
+        "Memory Tidying": "every Sunday at 03:00",
+        "Nightly Backup": "every day at 03:30",
     }
-    assert not any(one.enabled for one in offered.values())
+    assert [one.name for one in offered.values() if one.enabled] == ["Nightly Backup"]
     with pytest.raises(Unavailable, match="needs gmail_list_events"):
         await house.service.update("Morning Briefing", {"enabled": True}, OWNER, by_person=True)
     offer_tools(house)
@@ -177,10 +182,9 @@ async def test_a_week_with_the_defaults_across_restarts_and_a_change_to_summer_t
     assert by_name["Follow-up Tracker"] == _on_the_fourth("09:00")
     assert by_name["Meeting Overload Warning"] == _on_the_fourth("20:00")
     assert [state for _, state in by_name["Email Processor"]] == ["skipped"] * 72 + ["finished"] * 24 + ["skipped"] * 72
-    assert [state for _, state in by_name["Pre-meeting Prep"]] == ["skipped"] * 288 + ["finished"] * 96 + [
-        "skipped"
-    ] * 288
-    assert len(said) == sum(fire.state == "finished" for fire in fires)
+    prepared = [state for _, state in by_name["Pre-meeting Prep"]]
+    assert prepared == ["skipped"] * 288 + ["finished"] * 96 + ["skipped"] * 288
+    assert len(said) == sum(fire.state == "finished" for fire in fires if fire.name != "Nightly Backup")
 
 
 def _on_the_fourth(at: str) -> list[tuple[str, str]]:
@@ -192,3 +196,57 @@ async def test_what_comes_in_the_next_days_is_listed_in_order(house: House) -> N
     await house.add(message="stretch", when="in 1 hour")
     listed = (await house.owner.get("/fires/upcoming", params={"days": 2})).json()["fires"]
     assert [one["name"] for one in listed] == ["stretch", "look", "look"]
+
+
+@pytest.mark.req("BEY-06", "SKL-01")
+async def test_the_nightly_backup_is_a_skill_like_any_other_and_keeps_the_newest(house: House, home: Home) -> None:
+    await seed(house, home)
+    await house.run(5 * DAY)
+    assert [(fire.name, fire.state) for fire in await house.fires()] == [("Nightly Backup", "finished")] * 5
+    assert await house.said() == []
+    assert len(list(home.backups.glob("home-*.zip"))) == 3
+    with pytest.raises(InvalidArguments):
+        await house.add(name="mine", execution_plan=[{"toolName": "system:backup"}])
+
+
+SCHEDULED = """---
+name: tidy-desk
+description: Tidies the desk.
+metadata:
+  trigger_config:
+    schedule: "0 7 * * *"
+  required_tools: [look_around]
+---
+Look around.
+"""
+
+
+async def sync_files(house: House, home: Home) -> None:
+    schedules = FileSchedules(house.service, home.skills, house.machine.hub.base.settings, "annabelle")
+    await schedules.sync(SkillFolder.open_home(home).skills())
+
+
+@pytest.mark.req("SKL-06")
+async def test_a_skill_file_with_a_schedule_is_offered_and_its_removal_switches_it_off(
+    house: House, home: Home
+) -> None:
+    file = home.skills / "tidy-desk" / "SKILL.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(SCHEDULED)
+    await sync_files(house, home)
+    skill = await house.service.get("tidy-desk", OWNER)
+    assert (skill.enabled, skill.required_tools) == (False, ["read_skill", "look_around"])
+    house.machine.hub.toolbox.add_native([NativeTool("read_skill", "x", ANY, house._look, READS)])
+    await house.service.update("tidy-desk", {"enabled": True}, OWNER, by_person=True)
+    await house.run(DAY)
+    assert [fire.state for fire in await house.fires()] == ["finished"]
+    file.unlink()
+    await sync_files(house, home)
+    await house.run(DAY)
+    assert len(await house.fires()) == 1
+    file.write_text(SCHEDULED)
+    await sync_files(house, home)
+    assert (await house.service.get("tidy-desk", OWNER)).enabled
+    await house.service.delete("tidy-desk", OWNER)
+    await sync_files(house, home)
+    assert "tidy-desk" not in {one.name for one in await house.service.list(OWNER)}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import os
+import tempfile
+import zipfile
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
@@ -279,12 +281,24 @@ def _walk_personal_files(places: HomeFiles, matcher: ForgetMatcher) -> Iterator[
             _log.info("A file was not looked through: %s", error.strerror)
 
 
+def _archive_contains(path: Path, matcher: ForgetMatcher) -> bool:
+    """Whether any file of a backup of the home holds the text. A damaged one may, so it does."""
+    try:
+        with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            for entry in archive.infolist():
+                if file_contains(Path(archive.extract(entry, folder)), matcher):
+                    return True
+    except zipfile.BadZipFile:
+        return True
+    return False
+
+
 def _sweep_file(found: HomeFile, matcher: ForgetMatcher, *, apply: bool) -> int:
     if found.treatment == "lines":
         return mask_lines(found.path, matcher, apply=apply)
     if found.treatment == "export":
         return prune_export(found.path, matcher, apply=apply)
-    if not file_contains(found.path, matcher):
+    if not (_archive_contains if found.path.suffix == ".zip" else file_contains)(found.path, matcher):
         return 0
     if apply:
         shred_file(found.path)

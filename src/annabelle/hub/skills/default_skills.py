@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Collection
 from importlib.resources import files
 from pathlib import Path
 from typing import Final, cast
@@ -19,7 +20,7 @@ from annabelle.hub.skills.skill_service import SkillOwner, SkillService
 from annabelle.store import threads
 
 MANIFEST: Final = "defaults.json"
-"""Beside the skill files of a home: the names of the defaults it has been offered."""
+"""Beside the skill files of a home."""
 
 
 def load_default_skills() -> list[JsonObject]:
@@ -30,31 +31,37 @@ def load_default_skills() -> list[JsonObject]:
 
 async def seed_default_skills(service: SkillService, folder: Path, settings: Settings, agent_id: str) -> list[str]:
     """Add those the home has not been offered yet; returns their names."""
-    offered = _read_offered(folder / MANIFEST)
+    offered = read_offered(folder)
     new = [one for one in load_default_skills() if one["name"] not in offered]
     if not new:
         return []
-    thread_id = await service.database.write(lambda conn: _find_chat(conn, settings, agent_id))
+    thread_id = await service.database.write(lambda conn: find_chat(conn, settings, agent_id))
     owner = SkillOwner(OWNER, agent_id, thread_id)
     known = {skill.name for skill in await service.list(OWNER)}
     for one in new:
         if one["name"] not in known:
             given = {name: value for name, value in one.items() if name != "schedule"}
-            await service.add({**given, "enabled": False, "if_missed": "skip"}, owner, confirmed=False)
+            enabled = one.get("enabled") is True
+            await service.add({"if_missed": "skip", **given, "enabled": enabled}, owner, confirmed=enabled, system=True)
     names = [str(one["name"]) for one in new]
-    write_atomically(folder / MANIFEST, json.dumps(sorted({*offered, *names}), indent=2) + "\n")
+    write_offered(folder, {*offered, *names})
     return names
 
 
-def _find_chat(conn: Connection, settings: Settings, agent_id: str) -> str:
+def find_chat(conn: Connection, settings: Settings, agent_id: str) -> str:
     """Where they report until the person has a chat: the one for notices, or the terminal's."""
     channel, chat_id = settings.notify_channel or TERMINAL, settings.notify_chat_id or TERMINAL
     return threads.find_or_create_thread(conn, channel=channel, chat_id=chat_id, user_id=OWNER, agent_id=agent_id).id
 
 
-def _read_offered(manifest: Path) -> list[str]:
+def write_offered(folder: Path, names: Collection[str]) -> None:
+    write_atomically(folder / MANIFEST, json.dumps(sorted(names), indent=2) + "\n")
+
+
+def read_offered(folder: Path) -> list[str]:
+    """The names of skills that were offered once, so that what the person deleted stays deleted."""
     try:
-        kept: object = json.loads(manifest.read_bytes())
+        kept: object = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError):
         return []
     return [str(name) for name in cast("list[object]", kept)] if isinstance(kept, list) else []

@@ -28,6 +28,7 @@ from annabelle.hub.conversations.turns import MaintenanceGate
 from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.skills.fire_outcome import FireOutcome
 from annabelle.hub.skills.skill_run import queue_run
+from annabelle.hub.skills.system_work import SystemWork
 from annabelle.skills.preflight import fill_window, has_entries
 from annabelle.store import skills, threads
 from annabelle.store.database import Database
@@ -58,6 +59,7 @@ class FireTaskDeps:
     agents: AgentManager
     maintenance: MaintenanceGate
     thread_queue: ThreadQueue
+    system_work: SystemWork
 
 
 class FireTasks:
@@ -122,6 +124,8 @@ class FireTasks:
             await self._scan(fire, skill)
         if not await self._has_work(begun, skill):
             return FireOutcome(state="skipped", text="There was nothing to do.", told=False)
+        if skill.plan is not None and (system := self._deps.system_work.get(str(skill.plan["tool"]))) is not None:
+            return FireOutcome(state="finished", text=await system())
         if skill.plan is not None:
             return FireOutcome.from_call(await self._call(begun, skill, skill.plan, "0"))
         await self._space_out()

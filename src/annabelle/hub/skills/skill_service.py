@@ -33,7 +33,7 @@ from annabelle.skills.schedule import (
     find_time_zone,
     read_schedule,
 )
-from annabelle.skills.skill_input import MAKES_SKILLS, SkillInput
+from annabelle.skills.skill_input import MAKES_SKILLS, SYSTEM, SkillInput
 from annabelle.store import skills, threads, tool_calls
 from annabelle.store.database import Database
 from annabelle.store.skills import NewSkill, StoredFire, StoredSkill
@@ -74,10 +74,17 @@ class SkillService:
         *,
         message_id: str | None = None,
         confirmed: bool = True,
+        system: bool = False,
     ) -> StoredSkill:
-        """Make a skill. What was read from outside in the conversation of the message is kept with it (TRU-03)."""
+        """Make a skill. What was read from outside in the conversation of the message is kept with it (TRU-03).
+
+        Only `system` ones may be work on the home itself.
+        """
         at = self.clock.now()  # one moment for all of it: reading a date may take longer than until it is due
-        new = _new_skill(await asyncio.to_thread(SkillInput.read, given, at, self.time_zone), owner, at)
+        asked = await asyncio.to_thread(SkillInput.read, given, at, self.time_zone)
+        if not system:
+            _check_tools(asked)
+        new = _new_skill(asked, owner, at)
 
         def write(conn: Connection) -> StoredSkill:
             known = {skill.name: skill for skill in skills.list_skills(conn, owner.user_id)}
@@ -111,6 +118,23 @@ class SkillService:
         changed = await self.database.write(write)
         await self._changed(changed)
         return changed
+
+    async def suspend(self, skill_id: int, user_id: str, why: str) -> None:
+        """Switch it off for a reason that may go away again."""
+        off: JsonObject = {"enabled": False, "next_due": None, "disabled_why": why}
+        await self._change(skill_id, user_id, off)
+
+    async def restore(self, skill_id: int, user_id: str) -> None:
+        """Switch on again what was suspended."""
+        skill = await self.get(skill_id, user_id)
+        on: JsonObject = {"enabled": True, "next_due": _next_due(skill.trigger, self.clock.now()), "disabled_why": None}
+        await self._change(skill_id, user_id, on)
+
+    async def _change(self, skill_id: int, user_id: str, changes: JsonObject) -> None:
+        def write(conn: Connection) -> StoredSkill:
+            return skills.update_skill(conn, skills.find_skill(conn, skill_id, user_id).id, changes)
+
+        await self._changed(await self.database.write(write))
 
     def _confirm(self, conn: Connection, skill: StoredSkill, at: datetime, *, by_person: bool) -> JsonObject:
         """The person's yes to a skill that was offered; it reports to the chat they used last."""
@@ -215,7 +239,7 @@ class SkillService:
         """Tools a skill names that do not exist now."""
         named = [*skill.required_tools, *([str(skill.plan["tool"])] if skill.plan else [])]
         known = {tool.name for tool in self.toolbox.tools().tools}
-        return [tool for tool in named if tool not in known]
+        return [tool for tool in named if tool not in known and not tool.startswith(SYSTEM)]
 
     def order_of(self, skill: StoredSkill) -> StandingOrder:
         """What its runs may do: the words, tools and bounds that the person said yes to (POL-09)."""
@@ -264,7 +288,6 @@ def _new_skill(asked: SkillInput, owner: SkillOwner, at: datetime) -> NewSkill:
         raise InvalidArguments(
             "It is not said what to do.", hint="Give a message to be reminded of, an execution_plan, or instructions."
         )
-    _check_tools(asked)
     enabled = asked.enabled is not False
     trigger = asked.trigger or {}
     return NewSkill(
@@ -291,7 +314,7 @@ def _new_skill(asked: SkillInput, owner: SkillOwner, at: datetime) -> NewSkill:
 
 def _check_tools(asked: SkillInput) -> None:
     named = {*(asked.required_tools or ()), *([asked.plan.tool] if asked.plan else ())}
-    if named & MAKES_SKILLS:
+    if named & MAKES_SKILLS or any(tool.startswith(SYSTEM) for tool in named):
         raise InvalidArguments("A skill can make or change no skills.", hint="Leave those tools out.")
 
 
