@@ -192,7 +192,7 @@ def test_nothing_can_be_changed_without_the_token(shared_hub: HubProcess) -> Non
         (method, path.replace("{", "").replace("}", ""))
         for path, methods in document["paths"].items()
         for method in methods
-        if method != "get"
+        if method != "get" and not path.startswith("/hooks/")  # its secret is in the address
     ]
     assert len(changing) >= 6
     with httpx.Client(base_url=shared_hub.url) as stranger:

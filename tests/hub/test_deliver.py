@@ -16,7 +16,7 @@ from annabelle.core.messages import OWNER, InboundMessage
 from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.trace import TraceFile
-from annabelle.hub.base import HubStorage
+from annabelle.hub.base import HubLifecycle, HubStorage
 from annabelle.hub.conversations import message_workflow
 from annabelle.hub.conversations.event_log import EventFanout, EventLog, WriteResult
 from annabelle.hub.conversations.message_workflow import deliver
@@ -95,7 +95,7 @@ async def test_a_delivery_is_tried_again_until_the_disk_takes_it(
     monkeypatch.setattr(message_workflow, "_DISK_CAP_SECONDS", 0.0)
     log, turn = FullTwice(database, EventFanout()), RunTurn(TurnResult(message_id=running, success=True, text="hi"))
     workflow = message_workflow.MessageWorkflow(
-        base=SimpleNamespace(settings=Settings.model_validate({})),
+        base=SimpleNamespace(settings=Settings.model_validate({}), lifecycle=HubLifecycle()),
         storage=HubStorage(
             database=database,
             durable=turn,

@@ -26,7 +26,8 @@ _READY_SECONDS: Final = 60.0
 
 
 class HubLifecycle:
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.clock = clock or SystemClock()
         self.started_at: datetime = now()
         self._began = time.monotonic()
         self._ready = asyncio.Event()
@@ -67,7 +68,6 @@ class HubBase:
     environment: Mapping[str, str] = field(repr=False)
     redact: Redactor
     address: str
-    clock: Clock = field(default_factory=SystemClock)
     notices: Notices = field(default_factory=Notices)
     lifecycle: HubLifecycle = field(default_factory=HubLifecycle)
 

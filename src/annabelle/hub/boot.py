@@ -38,7 +38,7 @@ from annabelle.hub.app import make_app
 from annabelle.hub.approvals.approval_answer import ApprovalAnswerDeps, ApprovalService
 from annabelle.hub.approvals.approval_store import ApprovalStore
 from annabelle.hub.approvals.expiry import QuestionExpiry, QuestionWithdrawal
-from annabelle.hub.base import HubBase, HubStorage
+from annabelle.hub.base import HubBase, HubLifecycle, HubStorage
 from annabelle.hub.component import Component
 from annabelle.hub.context import HubContext, HubConversations, HubSecurity, HubServices
 from annabelle.hub.conversations.event_log import EventFanout, EventLog
@@ -59,13 +59,10 @@ from annabelle.hub.security.identities import HomeUsers, Identities, owner_token
 from annabelle.hub.security.request_guard import RateLimit
 from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.server import HttpServer, StopSignal
-from annabelle.hub.skills.default_skills import seed_default_skills
-from annabelle.hub.skills.file_schedules import FileSchedules
-from annabelle.hub.skills.fire_runner import FireRunner
-from annabelle.hub.skills.fire_tasks import FireTaskDeps
+from annabelle.hub.skills.fire_runner import FireRunner, FireTaskDeps
 from annabelle.hub.skills.skill_files import SkillFiles
+from annabelle.hub.skills.skill_seeder import SkillSeeder
 from annabelle.hub.skills.skill_service import SkillService, find_user_zone
-from annabelle.hub.skills.system_work import make_system_work
 from annabelle.hub.tasks.background_calls import BackgroundCalls, QueuedCallJudge
 from annabelle.hub.tasks.subagents import Subagents
 from annabelle.hub.tasks.task_runner import TaskRunner
@@ -76,7 +73,9 @@ from annabelle.hub.trust.judge import AddressBook, TrustJudge, make_own_addresse
 from annabelle.hub.trust.order_questions import OrderQuestions
 from annabelle.hub.trust.rules import StandingRules, StoredRules
 from annabelle.skills.skill_folder import SkillFolder
+from annabelle.skills.skill_input import SYSTEM
 from annabelle.store.database import Database, sqlite_url
+from annabelle.store.home_backup import back_up_nightly
 from annabelle.store.hub_lock import HubLock
 from annabelle.toolbox.call_hooks import CallHooks
 from annabelle.toolbox.config import ToolboxConfig
@@ -202,7 +201,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     )
     skills = SkillService(
         database=database,
-        clock=base.clock,
+        clock=base.lifecycle.clock,
         time_zone=find_user_zone(settings.user_timezone),
         toolbox=toolbox,
         playbooks=home.playbooks,
@@ -217,7 +216,6 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         reply_waiters=reply_waiters,
         toolbox=toolbox,
         guard=MessageGuard(toolbox.guard, database),
-        on_run_end=skills.notify,
     )
     thread_queue = ThreadQueue(
         db=database,
@@ -228,16 +226,16 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         background=settings.max_concurrent_skills,
     )
     fires = FireRunner(
-        base,
-        storage,
-        skills,
-        FireTaskDeps(
+        base=base,
+        storage=storage,
+        service=skills,
+        deps=FireTaskDeps(
             database=database,
             access=access,
             agents=agents,
             maintenance=maintenance,
             thread_queue=thread_queue,
-            system_work=make_system_work(home, settings, base.clock),
+            system_work={f"{SYSTEM}backup": partial(back_up_nightly, home, settings)},
         ),
     )
     storage.durable.workflow(HANDLE_MESSAGE)(workflow.make_workflow(thread_queue.finish_message))
@@ -289,12 +287,10 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         notices,
         audit=audit,
     )
-    skill_files = SkillFiles(
-        SkillFolder.open_home(home),
-        toolbox,
-        notices,
-        FileSchedules(skills, home.skills, settings, registry.config.default.agent_id),
+    offered = SkillSeeder(
+        service=skills, folder=home.skills, settings=settings, agent_id=registry.config.default.agent_id
     )
+    skill_files = SkillFiles(folder=SkillFolder.open_home(home), toolbox=toolbox, notices=notices, offered=offered)
     hub = HubContext(
         base=base,
         storage=storage,
@@ -332,9 +328,6 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             await servers.wait_started()
             await forgetting.resume()
 
-    async def offer_skills() -> None:
-        await seed_default_skills(skills, home.skills, settings, registry.config.default.agent_id)
-
     components = (
         Component(stop=events.close),
         # Answers once everything was started, and stops late: servers and thinkers use it until they are gone.
@@ -354,7 +347,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         Component(start=storage.durable.launch, stop=storage.durable.close),
         Component(resume=memory.start, stop=memory.stop),
         Component(start=skill_files.start, stop=skill_files.stop),
-        Component(resume=offer_skills),
+        Component(resume=offered.start),
         Component(resume=fires.start, stop=fires.stop),
     )
     for component in components:
@@ -371,7 +364,7 @@ def _make_base(start: HubStart) -> HubBase:
         environment=environment,
         redact=start.redact,
         address=hub_address(start.socket),
-        clock=start.clock,
+        lifecycle=HubLifecycle(start.clock),
     )
 
 

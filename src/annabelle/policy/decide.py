@@ -70,7 +70,7 @@ def needs_facts(call: CallFacts) -> bool:
 
 
 def _reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
-    if standing := [*standing_order.reasons_to_ask(call)]:
+    if standing := [*standing_order.reasons_to_ask(call, turn)]:
         yield from standing
         return
     if call.classes and _is_too_much(call):

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 
 from annabelle.core.text import escape_invisible_json
 from annabelle.core.tools import JsonObject
 from annabelle.policy.intent.orders import orders_in
 from annabelle.policy.person_words import PersonWords
 from annabelle.policy.rules.rule import collect_texts
-from annabelle.policy.turn_facts import CallFacts
+from annabelle.policy.turn_facts import CallFacts, TurnFacts, shorten
+
+_EVENTS: Final = ("keywords", "memory")
+_TIMES: Final = ("when", "at", "schedule", "in_minutes", "in_hours", "interval_minutes")
+_WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ def read_standing_order(
     words = PersonWords([instructions if plan is None else "\n".join(collect_texts(plan.get("arguments")))])
     called = () if plan is None else (f"{plan['tool']} {escape_invisible_json(plan.get('arguments'))}",)
     return StandingOrder(
-        tools=tuple(dict.fromkeys((*tools, *([str(plan["tool"])] if plan else ())))),
+        tools=tuple(dict.fromkeys(tool for tool in (*tools, *([str(plan["tool"])] if plan else ())) if tool)),
         orders=called or tuple(order.words for order in orders_in(instructions)),
         receivers=tuple(sorted(words.addresses)),
         files=tuple(sorted(words.files)),
@@ -64,19 +69,39 @@ def read_standing_order(
     )
 
 
-def reasons_to_ask(call: CallFacts) -> Iterator[str]:
-    """What runs by itself is asked about, always, with all it would order. A reminder is its own confirmation."""
+def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
+    """What runs by itself is asked about, always, with all it would order.
+
+    A reminder at a time is its own confirmation; once foreign content was read, only if the person said that time.
+    """
     given = call.arguments
-    told = [name for name in call.traits.standing if given.get(name)]
-    if not told or (given.get("message") and "instructions" in told and len(told) == 1):
+    if not call.traits.standing:
         return
-    plan = given.get("execution_plan")
+    config = given.get("trigger_config")
+    times = {**given, **(cast("JsonObject", config) if isinstance(config, dict) else {})}
+    events = [name for name in _EVENTS if times.get(name)]
+    told = [name for name in call.traits.standing if given.get(name)]
+    if events or (told and not (given.get("message") and told == ["instructions"])):
+        yield f"it would run by itself from then on, and your yes is for all of this: {_read(given, events, times)}"
+    elif turn.tainted and given.get("message"):
+        said = _words(turn.own_words)
+        moments = [text for name in _TIMES for text in collect_texts(times.get(name)) if _words(text) - said]
+        yield from (f"you did not say {shorten(moment)}" for moment in moments)
+
+
+def _read(given: JsonObject, events: Sequence[str], times: JsonObject) -> str:
+    plan, look = given.get("execution_plan"), given.get("preflight")
     steps = [cast("JsonObject", one) for one in cast("list[object]", plan) if isinstance(one, dict)] if plan else []
     only = steps[0] if len(steps) == 1 else None
+    preflight = str(cast("JsonObject", look).get("tool")) if isinstance(look, dict) else ""
     order = read_standing_order(
-        str(given.get("instructions") or ""),
-        [*collect_texts(given.get("required_tools")), *(str(step.get("toolName")) for step in steps)],
+        str(given.get("instructions") or given.get("message") or ""),
+        [*collect_texts(given.get("required_tools")), *(str(step.get("toolName")) for step in steps), preflight],
         None if only is None else {"tool": only.get("toolName"), "arguments": only.get("parameters")},
         cast("int | None", given.get("token_budget")),
     )
-    yield f"it would run by itself from then on, and your yes is for all of this: {order.describe()}"
+    return "; ".join([order.describe(), *(f"{name}: {', '.join(collect_texts(times[name]))}" for name in events)])
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))

@@ -70,6 +70,7 @@ class ToolTraits:
 
 
 HUB: Final = "hub"
+READING: Final = frozenset({"read_private", "read_untrusted"})
 _SHARED: Final = ("source", "private", "trusted")
 
 

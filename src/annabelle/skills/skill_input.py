@@ -14,7 +14,6 @@ from zoneinfo import ZoneInfo
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.core.tools import JsonObject
-from annabelle.skills.preflight import read_preflight
 from annabelle.skills.schedule import MOST_MINUTES, IntervalSchedule, OneMoment, Schedule, find_time_zone, parse_cron
 from annabelle.skills.spoken_schedule import read_moment, read_when
 
@@ -50,6 +49,7 @@ MAKES_SKILLS: Final = frozenset({"memory_store_skill", "memory_update_skill", "m
 """No skill may use them: it would multiply, and nobody is there to be asked."""
 MOST_STEPS: Final = 50
 _MOST_TOKENS: Final = 10_000_000
+_MOST_WINDOW: Final = 60 * 24 * 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class SkillInput:
         if message is not None and plan is None:
             plan = SkillPlan(SAY, {"message": f"⏰ {message}"})
         return cls(
-            name=_read_text(values.get("name")) or _make_name(message or _read_text(values.get("instructions"))),
+            name=_read_name(values.get("name")) or _make_name(message or _read_text(values.get("instructions"))),
             description=_read_text(values.get("description")),
             instructions=_read_text(values.get("instructions")) or message,
             trigger_type=cast("TriggerType | None", kind),
@@ -113,7 +113,7 @@ class SkillInput:
             required_tools=(*(required or ()), *tools) or required,
             max_steps=_read_number(values, "max_steps", 1, MOST_STEPS),
             token_budget=_read_number(values, "token_budget", 1, _MOST_TOKENS),
-            preflight=read_preflight(values.get("preflight")),
+            preflight=_read_preflight(values.get("preflight")),
             notify=_read_flag(values, "notify_on_completion"),
             notify_interval_minutes=_read_number(values, "notify_interval_minutes", 0, MOST_MINUTES),
             missed=cast("MissedPolicy | None", values.get("if_missed")),
@@ -186,12 +186,32 @@ def _read_plan(values: Mapping[str, object]) -> tuple[SkillPlan | None, tuple[st
     return SkillPlan(tools[0], cast("JsonObject", arguments)), ()
 
 
+def _read_preflight(given: object) -> JsonObject | None:
+    """`{tool, arguments, window_minutes}`; in the arguments `{now}` and `{until}` stand for the window."""
+    if given is None:
+        return None
+    call = cast("JsonObject", given) if isinstance(given, dict) else {}
+    tool, minutes = call.get("tool"), call.get("window_minutes") or 60
+    arguments = cast("object", call.get("arguments") or {})
+    if not isinstance(tool, str) or not isinstance(arguments, dict):
+        raise InvalidArguments("preflight names no tool.", hint="Give tool, arguments and window_minutes.")
+    if not isinstance(minutes, int) or not 0 < minutes <= _MOST_WINDOW:
+        raise InvalidArguments(f"window_minutes is {minutes}.", hint=f"It is a whole number up to {_MOST_WINDOW}.")
+    return {"tool": tool, "arguments": arguments, "window_minutes": minutes}
+
+
 def _make_name(text: str | None) -> str | None:
     """The first words of what it is about."""
     if text is None:
         return None
-    line = " ".join(text.split())
+    line = _read_name(text) or ""
     return line if len(line) <= _NAME_CHARS else line[:_NAME_CHARS].rsplit(" ", 1)[0]
+
+
+def _read_name(value: object) -> str | None:
+    """On one line, without signs that nobody sees, and without a slash, because it stands in addresses."""
+    text = "".join(sign if sign.isprintable() and sign != "/" else " " for sign in str(value or ""))
+    return " ".join(text.split()) or None
 
 
 def _read_text(value: object) -> str | None:

@@ -14,6 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,6 +26,7 @@ from sqlalchemy.exc import DBAPIError
 from annabelle.core.errors import Conflict, NotFound, StorageTrouble, explain_os_error
 from annabelle.core.failpoints import failpoint
 from annabelle.core.home import Home
+from annabelle.core.result_text import format_size
 from annabelle.core.secrets.redactor import Redactor, is_secret_name, passwords_in_url
 from annabelle.core.settings import Settings
 from annabelle.store.backup import copy_connection, open_read_only, sync_file
@@ -39,6 +41,7 @@ FAILPOINTS = ("backup.begun", "backup.databases_written", "backup.files_written"
 # A dump takes longer than a request may.
 NO_TIMEOUTS = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
 _ROWS_AT_ONCE = 500
+_NIGHTLY = "home-"
 _SQLITE_HEADER = b"SQLite format 3\0"
 _SIDE_FILES = ("-wal", "-shm", "-journal", ".lock")
 
@@ -75,6 +78,16 @@ def back_up_home(
             (folder / "archive").replace(target)
         sync_file(target.parent)
     return report
+
+
+def back_up_nightly(home: Home, settings: Settings, at: datetime) -> str:
+    """Writes a backup without secrets beside the earlier ones, and removes the oldest; returns what it did."""
+    home.backups.mkdir(parents=True, exist_ok=True)
+    target = home.backups / f"{_NIGHTLY}{at:%Y%m%d-%H%M%S}.zip"
+    report = back_up_home(home, target, settings, passphrase=None, force=True, progress=lambda _done, _all: None)
+    for old in sorted(home.backups.glob(f"{_NIGHTLY}*.zip"))[: -settings.backup_keep]:
+        old.unlink(missing_ok=True)
+    return f"Backed up to {target.name} ({format_size(report.size_bytes)})."
 
 
 def _refuse_existing(target: Path, force: bool) -> None:

@@ -99,6 +99,15 @@ class StoredFire:
     payload: JsonObject | None
 
     @property
+    def content(self) -> JsonObject | None:
+        """What came from outside with what set it off."""
+        return self.payload if self.payload is not None and "text" in self.payload else None
+
+    @property
+    def by_hand(self) -> bool:
+        return self.payload is not None and "by" in self.payload
+
+    @property
     def open(self) -> bool:
         return self.state in _OPEN
 
@@ -119,7 +128,8 @@ def add_skill(connection: Connection, new: NewSkill) -> StoredSkill:
 
 def find_skill(connection: Connection, named: str | int, user_id: str) -> StoredSkill:
     """A skill of this person by its number, its name, or words of it that no other has; NotFound for anyone else's."""
-    found = read_first(connection, StoredSkill, _named, {"name": str(named), "user_id": user_id})
+    same = read_all(connection, StoredSkill, _named, {"name": str(named), "user_id": user_id})
+    found = next((one for one in same if one.name == named), same[0] if len(same) == 1 else None)
     words = str(named).casefold().strip()
     if found is None and words.isdecimal():
         number = int(words[:_MOST_DIGITS])

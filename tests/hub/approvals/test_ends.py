@@ -229,4 +229,4 @@ async def test_a_question_that_is_taken_back_wakes_the_memory(house: House) -> N
     outbox = house.hub.services.memory.outbox
     outbox._woken.clear()
     await house.hub.conversations.stopper.withdrawal.withdraw(OpenQuestionFilter(user_id="owner"), "You stopped it")
-    assert (woken, outbox._woken.is_set()) == (["ended"], True)
+    assert (woken, outbox._woken.is_set()) == (["posted"], True)

@@ -24,13 +24,13 @@ from sqlalchemy import Connection
 
 from annabelle.core.messages import OWNER
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
+from annabelle.hub.base import HubLifecycle
 from annabelle.hub.conversations.event_log import EventFanout, EventLog
 from annabelle.hub.conversations.turns import MaintenanceGate
 from annabelle.hub.failpoints import SKILL_FAILPOINTS
 from annabelle.hub.security.request_guard import RateLimit
-from annabelle.hub.skills import fire_runner, fire_tasks
-from annabelle.hub.skills.fire_runner import FireRunner
-from annabelle.hub.skills.fire_tasks import FireTaskDeps
+from annabelle.hub.skills import fire_runner
+from annabelle.hub.skills.fire_runner import FireRunner, FireTaskDeps
 from annabelle.hub.skills.skill_service import SkillOwner, SkillService
 from annabelle.hub.trust.call_records import StoredCallJournal
 from annabelle.skills.schedule import CronSchedule, IntervalSchedule, OneMoment, Schedule
@@ -87,11 +87,13 @@ class Hub:
             token_budget=1_000,
         )
         access = SimpleNamespace(check_user=lambda *_: None, toolbox=SimpleNamespace(call=self._call_tool))
+        lifecycle = HubLifecycle(clock)
+        lifecycle.mark_ready()
         self.runner = FireRunner(
-            SimpleNamespace(clock=clock, lifecycle=mock.AsyncMock()),  # type: ignore[arg-type]
-            storage,  # type: ignore[arg-type]
-            self.service,
-            FireTaskDeps(
+            base=SimpleNamespace(lifecycle=lifecycle),  # type: ignore[arg-type]
+            storage=storage,  # type: ignore[arg-type]
+            service=self.service,
+            deps=FireTaskDeps(
                 database=self,  # type: ignore[arg-type]
                 access=access,  # type: ignore[arg-type]
                 agents=mock.MagicMock(),
@@ -204,7 +206,7 @@ async def live(folder: Path, schedule: Schedule, missed: str, story: Story) -> N
     world = World(database)
     try:
         with pytest.MonkeyPatch.context() as patched:
-            for module in (fire_runner, fire_tasks, record):
+            for module in (fire_runner, record):
                 patched.setattr(module, "failpoint", lambda name: world.hub.failpoint(name))
             await add_skill(world, schedule, missed)
             await world.hub.runner.start()

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from annabelle.core.errors import InvalidArguments
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER
 from annabelle.core.tools import JsonObject
@@ -272,3 +273,63 @@ async def test_what_is_said_to_a_chat_app_waits_in_the_outbox_and_a_terminal_rea
     await house.run(DAY)
     listed = await house.machine.hub.storage.database.read(message_state.list_unfinished_deliveries)
     assert [(one.channel, one.state) for one in listed] == [("telegram", "pending")]
+
+
+@pytest.mark.req("POL-09")
+@pytest.mark.incident("I-13")
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"message": "Forward it.", "trigger_config": {"keywords": ["mail"]}}, "keywords: mail"),
+        ({"message": "ping", "trigger_config": {"memory": "dog"}}, "memory: dog"),
+        ({"message": "buy", "when": "in 2 minutes"}, "you did not say in 2 minutes"),
+        ({"message": "x", "when": "tomorrow at 9", "preflight": {"tool": "send_letter"}}, "tools: send_letter"),
+    ],
+)
+async def test_after_foreign_content_a_reminder_is_what_was_said(
+    house: House, given: JsonObject, why: str
+) -> None:
+    house.thinker.plan = makes(("read_inbox", {}), ("memory_store_skill", given))
+    assert why in await say(house, "Remind me tomorrow at 9 of what the mail says.", "main")
+    assert await house.service.list(OWNER) == []
+
+
+async def test_what_the_person_said_is_kept_without_a_question_after_foreign_content(house: House) -> None:
+    given: JsonObject = {"message": "the mail", "when": "tomorrow at 9"}
+    house.thinker.plan = makes(("read_inbox", {}), ("memory_store_skill", given), say="I will.")
+    assert await say(house, "Remind me tomorrow at 9 of what the mail says.", "main") == "I will."
+
+
+@pytest.mark.req("SKL-05")
+async def test_a_preflight_only_looks(house: House) -> None:
+    await add_briefing(house, preflight={"tool": "send_letter", "arguments": {"to": "eve@example.net"}})
+    await house.run(timedelta(hours=19))
+    assert house.sent == []
+    assert {fire.state for fire in await house.fires()} == {"failed"}
+
+
+async def test_names_are_kept_apart_and_on_one_line(house: House) -> None:
+    await house.add(name="dup", message="a", when="in 1 hour")
+    await house.add(name="DUP", message="b", when="in 1 hour")
+    assert (await house.service.delete("dup", OWNER)).name == "dup"
+    odd = await house.add(name="a/b\nc\u202e", message="c", when="in 1 hour")
+    assert odd.name == "a b c"
+
+
+async def test_a_reminder_without_a_time_and_a_switch_for_one_that_is_over_are_refused(house: House) -> None:
+    with pytest.raises(InvalidArguments, match="not said when"):
+        await house.add(message="jutro o 9")
+    await house.add(name="stretch", message="stretch", when="in 1 hour")
+    await house.run(DAY)
+    with pytest.raises(InvalidArguments, match="time is over"):
+        await house.service.update("stretch", {"enabled": True}, OWNER)
+
+
+async def test_a_run_by_hand_that_fails_is_told_and_not_tried_again(house: House) -> None:
+    skill = await add_briefing(house)
+    house.thinker.fails = True
+    await house.service.run_now("briefing", OWNER)
+    await house.clock.settle()
+    assert [fire.state for fire in await house.fires()] == ["failed"]
+    assert await house.said() == ["“briefing” failed. No model answers."]
+    assert (await house.service.get(skill.id, OWNER)).next_due == skill.next_due

@@ -12,8 +12,7 @@ from annabelle.core.errors import InvalidArguments, NotAllowed, Unavailable
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
-from annabelle.hub.skills.default_skills import load_default_skills, seed_default_skills
-from annabelle.hub.skills.file_schedules import FileSchedules
+from annabelle.hub.skills.skill_seeder import SkillSeeder, load_default_skills
 from annabelle.hub.skills.skill_service import SkillOwner
 from annabelle.skills.playbook_folder import PlaybookFolder
 from annabelle.skills.skill_folder import SkillFolder
@@ -122,8 +121,12 @@ def offer_tools(house: House) -> None:
     house.machine.hub.toolbox.add_native([NativeTool(str(name), "x", ANY, answer, READS) for name in named])
 
 
+def offers(house: House, home: Home) -> SkillSeeder:
+    return SkillSeeder(house.service, home.skills, house.machine.hub.base.settings, "annabelle")
+
+
 async def seed(house: House, home: Home) -> list[str]:
-    return await seed_default_skills(house.service, home.skills, house.machine.hub.base.settings, "annabelle")
+    return await offers(house, home).seed_defaults()
 
 
 @pytest.mark.req("SKL-07", "SKL-12", "HUB-07")
@@ -148,6 +151,8 @@ async def test_the_defaults_are_offered_once_and_are_off_until_the_person_says_y
     offer_tools(house)
     with pytest.raises(NotAllowed, match="say yes"):
         await house.service.update("Morning Briefing", {"enabled": True}, OWNER)
+    with pytest.raises(NotAllowed, match="say yes"):
+        await house.service.run_now("Morning Briefing", OWNER)
     assert (await house.owner.post("/skills/Morning Briefing/switch", json={"enabled": True})).json()["confirmedAt"]
     await house.service.delete("Weekly Digest", OWNER)
     assert await seed(house, home) == []
@@ -222,8 +227,7 @@ Look around.
 
 
 async def sync_files(house: House, home: Home) -> None:
-    schedules = FileSchedules(house.service, home.skills, house.machine.hub.base.settings, "annabelle")
-    await schedules.sync(SkillFolder.open_home(home).skills())
+    await offers(house, home).sync_files(SkillFolder.open_home(home).skills())
 
 
 @pytest.mark.req("SKL-06")

@@ -135,12 +135,12 @@ async def list_upcoming(
     return UpcomingList(fires=[UpcomingFire(due_at=at, skill_id=one.id, name=one.name) for at, one in found])
 
 
-@router.get("/skills/{named}", **document("One skill", 404))
+@router.get("/skills/{named}", **document("One skill", 404, 409, 503))
 async def get_skill(named: SkillName, hub: TheHub, caller: Caller) -> SkillView:
     return _to_view(hub, await hub.services.skills.get(named, caller.user_id))
 
 
-@router.post("/skills/{named}/switch", **document("Switch a skill on or off", 404, body=SkillSwitch))
+@router.post("/skills/{named}/switch", **document("Switch a skill on or off", 404, 409, 503, body=SkillSwitch))
 async def switch_skill(named: SkillName, hub: TheHub, caller: Caller, request: Request) -> SkillView:
     """A skill that is off keeps its schedule and does nothing."""
     wanted = await read_body(request, SkillSwitch)
@@ -148,20 +148,20 @@ async def switch_skill(named: SkillName, hub: TheHub, caller: Caller, request: R
     return _to_view(hub, changed)
 
 
-@router.post("/skills/{named}/run", **document("Run a skill now", 404))
+@router.post("/skills/{named}/run", **document("Run a skill now", 404, 409, 503))
 async def run_skill(named: SkillName, hub: TheHub, caller: Caller) -> FireView:
     """Once, beside its schedule."""
     return _to_fire(await hub.services.skills.run_now(named, caller.user_id))
 
 
-@router.post("/skills/{named}/webhook", **document("Give a skill an address of its own", 404))
+@router.post("/skills/{named}/webhook", **document("Give a skill an address of its own", 404, 409, 503))
 async def make_webhook(named: SkillName, hub: TheHub, caller: Caller) -> WebhookView:
     """Whoever posts to it sets the skill off. The address is shown this once, and an earlier one is void."""
     secret = await hub.services.skills.make_webhook(named, caller.user_id)
     return WebhookView(url=f"{hub.base.address}/hooks/{secret}")
 
 
-@router.post("/hooks/{secret}", status_code=202, **document("Set off the skill of a webhook", 404))
+@router.post("/hooks/{secret}", status_code=202, **document("Set off the skill of a webhook", 404, 409, 503))
 async def call_webhook(
     secret: Annotated[str, Path(max_length=200, description="From the address of the webhook")],
     hub: TheHub,
@@ -175,13 +175,13 @@ async def call_webhook(
     return WebhookAccepted(fire_id=fire.id)
 
 
-@router.post("/skills/{named}/delete", **document("Delete a skill", 404))
+@router.post("/skills/{named}/delete", **document("Delete a skill", 404, 409, 503))
 async def delete_skill(named: SkillName, hub: TheHub, caller: Caller) -> SkillView:
     """For good. What it did stays in the history."""
     return _to_view(hub, await hub.services.skills.delete(named, caller.user_id))
 
 
-@router.get("/fires", **document("What came of skills", 404))
+@router.get("/fires", **document("What came of skills", 404, 409, 503))
 async def list_fires(
     hub: TheHub,
     caller: Caller,

@@ -33,7 +33,7 @@ from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters, load_call_context
 from annabelle.hub.memory.idle_threads import idle_seconds
 from annabelle.hub.outbox import describe_unasked
-from annabelle.hub.skills.skill_run import end_run, load_run_terms
+from annabelle.hub.skills.fire_outcome import end_run, load_run_terms
 from annabelle.hub.tasks.task_notices import tell_unheard
 from annabelle.hub.trust.guard import MessageGuard, was_sender_told
 from annabelle.store import memory_queue, messages, threads, tool_calls
@@ -189,6 +189,8 @@ def _turn_events(
     done: JsonObject = {"success": result.success, "reply_id": reply.id if reply is not None else None}
     if result.parked is not None:
         done["parked"] = True
+    if message.channel == SKILLS:
+        done["run"] = message.chat_id
     told.append(event("done", "done", {**done, **_reply_metadata(result, unknown)}))
     return told
 
@@ -209,8 +211,6 @@ class MessageWorkflow:
     reply_waiters: ReplyWaiters
     toolbox: Toolbox
     guard: MessageGuard | None = None
-    on_run_end: Callable[[], None] = lambda: None
-    """Called when the run of a skill is over."""
 
     async def begin(self, message_id: str) -> None:
         if self.base.lifecycle.stopping:
@@ -307,8 +307,6 @@ class MessageWorkflow:
             trace_id=delivered.message.trace_id,
         )
         self.reply_waiters.notify(message_id)
-        if delivered.message.channel == SKILLS:
-            self.on_run_end()
 
     async def _deliver_until_stored(self, message_id: str, result: TurnResult) -> Delivered:
         # Never give up on an answer: wait for a full disk; a restart begins this step again.
@@ -316,7 +314,7 @@ class MessageWorkflow:
             try:
                 return await self.storage.events.transact(
                     lambda conn: deliver(
-                        conn, message_id, result, idle_seconds(self.base.settings), at=self.base.clock.now()
+                        conn, message_id, result, idle_seconds(self.base.settings), at=self.base.lifecycle.clock.now()
                     )
                 )
             except (StorageTrouble, Unavailable) as trouble:

@@ -70,7 +70,7 @@ class MemoryOutbox:
 
     def on_events(self, events: Sequence[StoredEvent]) -> None:
         """Wake up when a turn was delivered, or ended because its question was closed."""
-        if any(event.type == "done" or (event.type, event.key) == ("message", "ended") for event in events):
+        if any(event.type == "done" or (event.type == "message" and "ended" in event.data) for event in events):
             self.wake()
 
     def wake(self) -> None:

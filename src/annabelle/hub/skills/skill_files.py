@@ -15,7 +15,7 @@ from annabelle.core.errors import InvalidArguments, NotFound, RetryByModel
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trust import ScanOutcome
 from annabelle.hub.notices import Notices
-from annabelle.hub.skills.file_schedules import FileSchedules
+from annabelle.hub.skills.skill_seeder import SkillSeeder
 from annabelle.skills.skill_file import SkillFile, SkillMistake, list_files, read_text
 from annabelle.skills.skill_folder import SkillFolder, hash_skill
 from annabelle.toolbox.catalogue import READS, NativeTool, native_tool, text_parameter
@@ -35,8 +35,8 @@ _Watch = Callable[..., AsyncGenerator[set[object]]]
 class SkillFiles:
     """Looks at the start, after each change and every five minutes. The tool exists once there is a skill to read."""
 
-    def __init__(self, folder: SkillFolder, toolbox: Toolbox, notices: Notices, schedules: FileSchedules) -> None:
-        self._folder, self._toolbox, self._notices, self._schedules = folder, toolbox, notices, schedules
+    def __init__(self, *, folder: SkillFolder, toolbox: Toolbox, notices: Notices, offered: SkillSeeder) -> None:
+        self._folder, self._toolbox, self._notices, self._offers = folder, toolbox, notices, offered
         # Lookups run in threads, and the folder is not made for several at once.
         self._lock = asyncio.Lock()
         self._tasks = BackgroundTasks()
@@ -64,7 +64,7 @@ class SkillFiles:
         if skills and not self._offered:
             self._offered = True
             self._toolbox.add_native([self._read_skill_tool()])
-        await self._schedules.sync(skills)
+        await self._offers.sync_files(skills)
         return skills
 
     async def _watch(self) -> None:

@@ -33,7 +33,7 @@ from annabelle.skills.schedule import (
     find_time_zone,
     read_schedule,
 )
-from annabelle.skills.skill_input import MAKES_SKILLS, SYSTEM, SkillInput
+from annabelle.skills.skill_input import MAKES_SKILLS, SAY, SYSTEM, SkillInput
 from annabelle.store import skills, threads, tool_calls
 from annabelle.store.database import Database
 from annabelle.store.skills import NewSkill, StoredFire, StoredSkill
@@ -164,7 +164,16 @@ class SkillService:
     async def run_now(self, named: str | int, user_id: str) -> StoredFire:
         """Fire it once, beside its schedule."""
         at = self.clock.now()
-        return await self._fire(lambda conn: _fire_at(conn, skills.find_skill(conn, named, user_id), at))
+
+        def write(conn: Connection) -> StoredFire:
+            skill = skills.find_skill(conn, named, user_id)
+            if skill.confirmed_at is None:
+                raise NotAllowed(
+                    f"“{skill.name}” runs once you say yes to it.", hint=f"annabelle skills enable “{skill.name}”"
+                )
+            return _fire_at(conn, skill, at, {"by": "hand"})
+
+        return await self._fire(write)
 
     async def fire_by_webhook(self, secret: str, text: str) -> StoredFire:
         """Fire the skill of this secret with what was sent; NotFound for any other (SKL-11)."""
@@ -244,7 +253,8 @@ class SkillService:
     def order_of(self, skill: StoredSkill) -> StandingOrder:
         """What its runs may do: the words, tools and bounds that the person said yes to (POL-09)."""
         budget = None if skill.plan else skill.token_budget or self.token_budget
-        return read_standing_order(skill.instructions, skill.required_tools, skill.plan, budget)
+        looked_at = [] if skill.preflight is None else [str(skill.preflight["tool"])]
+        return read_standing_order(skill.instructions, [*skill.required_tools, *looked_at], skill.plan, budget)
 
     def describe(self, skill: StoredSkill) -> str:
         """When it fires, in words."""
@@ -284,6 +294,8 @@ def _hash(secret: str) -> str:
 def _new_skill(asked: SkillInput, owner: SkillOwner, at: datetime) -> NewSkill:
     if asked.trigger is not None and "keywords" in asked.trigger and owner.user_id != OWNER:
         raise NotAllowed("Only the owner may have skills for keywords: they are for everyone's messages.")
+    if asked.plan is not None and asked.plan.tool == SAY and not asked.trigger:
+        raise InvalidArguments("It is not said when.", hint="Give when, at, in_minutes, schedule or interval_minutes.")
     if asked.name is None or (asked.plan is None and not asked.instructions):
         raise InvalidArguments(
             "It is not said what to do.", hint="Give a message to be reminded of, an execution_plan, or instructions."
@@ -341,7 +353,10 @@ def _find_changes(known: StoredSkill, asked: SkillInput, given: Mapping[str, obj
     enabled = known.enabled if asked.enabled is None else asked.enabled
     if asked.trigger is not None or asked.enabled is not None:
         trigger = asked.trigger or known.trigger
-        changes |= {"next_due": _next_due(trigger, at) if enabled else None}
+        next_due = _next_due(trigger, at) if enabled else None
+        if next_due is None and enabled and isinstance(read_schedule(trigger), OneMoment):
+            raise InvalidArguments("Its time is over.", hint="Give it another one.")
+        changes |= {"next_due": next_due}
     if asked.enabled:
         changes |= {"failures": 0, "disabled_why": None}
     return changes

@@ -77,7 +77,9 @@ def _store(service: SkillService) -> NativeTool:
     )
     async def store(arguments: JsonObject, context: CallContext) -> ToolResult:
         if context.thread_id is None or context.agent_id is None:
-            raise RetryByModel("A skill is made in a conversation, to which it reports.")
+            raise RetryByModel(
+                "A skill is made in a conversation, to which it reports.", hint="Say it in a chat: annabelle chat"
+            )
         owner = SkillOwner(context.user_id, context.agent_id, context.thread_id)
         skill = await service.add(arguments, owner, message_id=context.message_id)
         unknown = service.unknown_tools(skill)

@@ -23,7 +23,7 @@ from annabelle.policy.person_words import content_words
 from annabelle.policy.recipients import answered, find_sender_names
 from annabelle.policy.rules.rule import RuleSource
 from annabelle.policy.seen_content import SeenContent, SeenResult
-from annabelle.policy.tool_traits import HUB, ToolTraits, guess_traits
+from annabelle.policy.tool_traits import HUB, READING, ToolTraits, guess_traits
 from annabelle.policy.turn_facts import CallFacts, TurnFacts
 from annabelle.store import tool_calls
 from annabelle.store.database import Database
@@ -112,9 +112,6 @@ class AddressBook:
         return None if found.is_error else found.structured
 
 
-_READING: Final = frozenset({"read_private", "read_untrusted"})
-
-
 class ReadOrder(Protocol):
     """A model's verdict whether a person ordered a call; None if there is none."""
 
@@ -159,7 +156,7 @@ class TrustJudge:
             return decide(call, TurnFacts(origins=OUTSIDE), restrictions)
         # Until foreign content was seen, reading is allowed without further facts, except for items of the vault, which
         # must be named.
-        reads = set(call.classes) <= _READING and not call.traits.of
+        reads = set(call.classes) <= READING and not call.traits.of
         if not rules and reads and not await self._tainted(message_id):
             return decide(call, TurnFacts())
 
