@@ -197,7 +197,7 @@ def test_a_reminder_is_shown_above_the_line_that_is_being_typed(terminal: Open, 
     chat.expect("⏰ stretch")
     chat.expect(f"{PROMPT}half a sen")
     chat.type("tence\n")
-    chat.expect("You said: .*\\s*half a sentence")
+    chat.expect("You said: (?s:.*)half a sentence")
     chat.expect(PROMPT)
     chat.type("\x04")
     assert chat.wait() == 0
