@@ -33,6 +33,8 @@ TRACE_HEADER = "X-Trace-Id"
 USER_HEADER = "X-Annabelle-User"
 CLIENT_HEADER = "X-Annabelle-Client"
 TERMINAL = "cli"
+TERMINAL_CHAT = "terminal"
+"""The usual chat there. `cli/options.py` names it, too, because it must load fast."""
 TOOLS_VERSION_HEADER = "X-Tools-Version"
 
 

@@ -286,9 +286,7 @@ async def test_what_is_said_to_a_chat_app_waits_in_the_outbox_and_a_terminal_rea
         ({"message": "x", "when": "tomorrow at 9", "preflight": {"tool": "send_letter"}}, "tools: send_letter"),
     ],
 )
-async def test_after_foreign_content_a_reminder_is_what_was_said(
-    house: House, given: JsonObject, why: str
-) -> None:
+async def test_after_foreign_content_a_reminder_is_what_was_said(house: House, given: JsonObject, why: str) -> None:
     house.thinker.plan = makes(("read_inbox", {}), ("memory_store_skill", given))
     assert why in await say(house, "Remind me tomorrow at 9 of what the mail says.", "main")
     assert await house.service.list(OWNER) == []

@@ -8,6 +8,8 @@ from datetime import timedelta
 
 import pytest
 
+from annabelle.cli.options import DEFAULT_CHAT
+from annabelle.core.contract import TERMINAL_CHAT
 from annabelle.core.errors import InvalidArguments, NotAllowed, Unavailable
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER
@@ -133,6 +135,7 @@ async def seed(house: House, home: Home) -> list[str]:
 async def test_the_defaults_are_offered_once_and_are_off_until_the_person_says_yes(house: House, home: Home) -> None:
     assert len(await seed(house, home)) == 10
     offered = {one.name: one for one in await house.service.list(OWNER)}
+    assert TERMINAL_CHAT == DEFAULT_CHAT
     assert {name: house.service.describe(one) for name, one in offered.items()} == {
         "Email Processor": "every hour",
         "Morning Briefing": "every day at 06:00",

@@ -18,7 +18,7 @@ from typing import Final, cast
 
 from sqlalchemy import Connection
 
-from annabelle.core.contract import TERMINAL
+from annabelle.core.contract import TERMINAL, TERMINAL_CHAT
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.home import write_atomically
 from annabelle.core.messages import OWNER
@@ -96,7 +96,7 @@ class SkillSeeder:
 
     def _find_chat(self, conn: Connection) -> str:
         """Where they report until the person has a chat: the one for notices, or the terminal's."""
-        channel, chat_id = self.settings.notify_channel or TERMINAL, self.settings.notify_chat_id or TERMINAL
+        channel, chat_id = self.settings.notify_channel or TERMINAL, self.settings.notify_chat_id or TERMINAL_CHAT
         return threads.find_or_create_thread(
             conn, channel=channel, chat_id=chat_id, user_id=OWNER, agent_id=self.agent_id
         ).id
