@@ -174,10 +174,10 @@ async def test_a_message_that_could_not_be_claimed_is_taken_up_when_the_disk_has
     monkeypatch.setattr(thread_queue, "RETRY_SECONDS", 0.01)
     claim_next, refused = messages.claim_next_messages, iter(range(3))
 
-    def full(*arguments) -> list[messages.ClaimedMessage]:
+    def full(*arguments, **named) -> list[messages.ClaimedMessage]:
         if next(refused, None) is not None:
             raise StorageTrouble("The disk is full.")
-        return claim_next(*arguments)
+        return claim_next(*arguments, **named)
 
     monkeypatch.setattr(messages, "claim_next_messages", full)
     await house.send("a", "1")

@@ -203,6 +203,7 @@ async def test_no_layer_can_be_left_by_what_stands_in_it(tmp_path: Path, forged:
         compaction=evil,
         summaries=(evil,),
         playbooks=(Playbook("p", evil),),
+        unasked=(evil,),
         skills=OfferedSkills((Playbook("s", "", description=evil),), (("t", evil),)),
         recalled=RecalledContext(
             UserProfile.parse({"profile": {"user": {"city": evil}}}), parse_memories({"facts": [{"fact": evil}]})

@@ -146,9 +146,10 @@ def _times_by_name(found: list[JsonObject]) -> list[tuple[str, str]]:
 def files(json: Json = False) -> None:
     """List the skills that lie in your home as SKILL.md files, and why others are not used."""
     folder = SkillFolder.open_home(Home.from_environment())
-    # Said below; the log would say it twice.
-    logging.getLogger(SkillFolder.__module__).setLevel(logging.ERROR)
+    log = logging.getLogger(SkillFolder.__module__)
+    log.disabled = True  # said below; the log would say it twice
     used, refused = folder.skills(), folder.refused()
+    log.disabled = False
     pins = {} if any(one.reason.kind == "changed" for one in refused) else folder.pins.read()
     rows = [(one.name, "in use", clean(_describe_file(one, pins))) for one in used]
     rows += [(clean(one.folder.name), "not used", clean(str(one.reason))) for one in refused]
