@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from annabelle.core.clock import Clock, SystemClock
+from annabelle.core.errors import StorageTrouble, Unavailable
 from annabelle.core.home import Home
 from annabelle.core.messages import now
 from annabelle.core.secrets.redactor import Redactor
@@ -23,6 +25,9 @@ from annabelle.store.database import Database
 
 Phase = Literal["starting", "ready", "stopping"]
 _READY_SECONDS: Final = 60.0
+_DISK_SECONDS: Final = 1.0
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class HubLifecycle:
@@ -57,6 +62,16 @@ class HubLifecycle:
         if not self._ready.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ready.wait(), timeout)
+
+
+async def write_until_stored(what: str, write: Callable[[], Awaitable[T]]) -> T:
+    """Try until it is written: the disk may be full, or the database server away. A restart begins here again."""
+    while True:
+        try:
+            return await write()
+        except (StorageTrouble, Unavailable) as trouble:
+            _log.error("%s could not be written yet: %s", what, trouble.message)
+            await asyncio.sleep(_DISK_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
 
 from annabelle.core.errors import InvalidArguments, NotFound
-from annabelle.core.home import Home
 from annabelle.core.messages import OWNER
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.toolbox.catalogue import NativeTool
-from hub.skills.house import ANY, BEGIN, READS, House, open_house
+from hub.skills.house import ANY, BEGIN, READS, House
 from support.timing import seconds
-from support.virtual_clock import VirtualClock
 
 pytestmark = pytest.mark.req("SKL-08")
-
-
-@pytest.fixture
-async def house(home: Home) -> AsyncIterator[House]:
-    async with open_house(home, VirtualClock(BEGIN)) as made:
-        yield made
 
 
 class Bell:

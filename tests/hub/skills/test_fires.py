@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -17,17 +16,6 @@ from annabelle.store import skills
 from annabelle.toolbox.middleware.argument_check import ArgumentChecker
 from hub.skills.house import BEGIN, House, open_house
 from support.virtual_clock import VirtualClock
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock(BEGIN)
-
-
-@pytest.fixture
-async def house(home: Home, clock: VirtualClock) -> AsyncIterator[House]:
-    async with open_house(home, clock) as made:
-        yield made
 
 
 @pytest.mark.req("SKL-01", "SKL-02", "SKL-09", "SKL-11")

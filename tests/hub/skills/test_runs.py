@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -14,23 +13,12 @@ from annabelle.core.messages import OWNER
 from annabelle.core.tools import JsonObject
 from annabelle.store import message_state
 from annabelle.store.skills import StoredSkill
-from hub.skills.house import BEGIN, House, open_house
+from hub.skills.house import House, open_house
 from support.timing import seconds
 from support.virtual_clock import VirtualClock
 
 DAY = timedelta(days=1)
 BRIEFING = "Read my mail and send a summary to anna@example.com."
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock(BEGIN)
-
-
-@pytest.fixture
-async def house(home: Home, clock: VirtualClock) -> AsyncIterator[House]:
-    async with open_house(home, clock) as made:
-        yield made
 
 
 async def add_briefing(house: House, **more: object) -> StoredSkill:

@@ -19,16 +19,11 @@ from annabelle.hub.skills.skill_service import SkillOwner
 from annabelle.skills.playbook_folder import PlaybookFolder
 from annabelle.skills.skill_folder import SkillFolder
 from annabelle.toolbox.catalogue import NativeTool
-from hub.skills.house import ANY, BEGIN, READS, House, open_house
+from hub.skills.house import ANY, READS, House, open_house
 from support.timing import seconds
 from support.virtual_clock import VirtualClock
 
 DAY = timedelta(days=1)
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock(BEGIN)
 
 
 @pytest.fixture

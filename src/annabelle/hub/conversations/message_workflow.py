@@ -39,7 +39,6 @@ from annabelle.hub.trust.guard import MessageGuard, was_sender_told
 from annabelle.store import memory_queue, messages, threads, tool_calls
 from annabelle.store.approvals import Approval
 from annabelle.store.messages import StoredMessage
-from annabelle.store.threads import Thread
 from annabelle.toolbox.facade import Toolbox
 
 _APOLOGY = ErrorBody(code="internal_error", message="The turn failed without saying why.")
@@ -250,19 +249,20 @@ class MessageWorkflow:
     async def _run_turn(self, message_id: str) -> JsonObject:
         await self.base.lifecycle.wait_ready()
 
-        def load(conn: Connection) -> tuple[StoredMessage, Thread, CallContext, TurnBrief]:
+        def load(conn: Connection) -> tuple[StoredMessage, CallContext, TurnBrief]:
             message = messages.load_message(conn, message_id)
-            thread, context = threads.load_thread(conn, message.thread_id), load_call_context(conn, message)
-            return message, thread, context, self._load_brief(conn, message, thread, context)
+            context = load_call_context(conn, message)
+            return message, context, self._load_brief(conn, message, context)
 
-        message, thread, context, brief = await self.storage.database.read(load)
+        message, context, brief = await self.storage.database.read(load)
+        agent_id = context.agent_id or ""
         with use_trace(message.trace_id) as trace_id, self.turns.open(context):
             failpoint("hub.before_turn")
-            self.storage.traces.write("turn.started", {"message_id": message_id, "agent_id": thread.agent_id})
-            tools = self.toolbox.tools(self.agents.registry.policy(thread.agent_id))
+            self.storage.traces.write("turn.started", {"message_id": message_id, "agent_id": agent_id})
+            tools = self.toolbox.tools(self.agents.registry.policy(agent_id))
             brief = brief.model_copy(update={"trace_id": trace_id, "tools_version": tools.version})
             try:
-                turn = self._follow_turn(message, thread, brief)
+                turn = self._follow_turn(message, agent_id, brief)
                 result = await self.turns.run_unless_abandoned(message_id, turn)
             except AnnabelleError as error:
                 result = failed_turn(message_id, error)
@@ -271,7 +271,7 @@ class MessageWorkflow:
             self.storage.traces.write("turn.finished", {"message_id": message_id, "success": result.success})
             return result.model_dump(mode="json")
 
-    def _load_brief(self, conn: Connection, message: StoredMessage, thread: Thread, context: CallContext) -> TurnBrief:
+    def _load_brief(self, conn: Connection, message: StoredMessage, context: CallContext) -> TurnBrief:
         resume = load_resumption(conn, message)
         brief = TurnBrief(
             message_id=message.id,
@@ -288,13 +288,13 @@ class MessageWorkflow:
         )
         if message.channel != SKILLS:
             return brief
-        limits = self.agents.registry.agent(thread.agent_id).as_profile(self.base.settings).limits
+        limits = self.agents.registry.agent(context.agent_id or "").as_profile(self.base.settings).limits
         return brief.model_copy(update=load_run_terms(conn, message, limits, self.base.settings))
 
-    async def _follow_turn(self, message: StoredMessage, thread: Thread, brief: TurnBrief) -> TurnResult:
+    async def _follow_turn(self, message: StoredMessage, agent_id: str, brief: TurnBrief) -> TurnResult:
         if self.guard is not None:
-            await self.guard.admit(message, thread.agent_id)
-        async with self.agents.turn(thread.agent_id) as runner:
+            await self.guard.admit(message, agent_id)
+        async with self.agents.turn(agent_id) as runner:
             follower = TurnFollower(brief, runner, self.storage.events, lambda: self.turns.cancelled(message.id))
             return await follower.follow()
 

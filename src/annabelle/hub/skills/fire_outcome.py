@@ -6,16 +6,15 @@ run by a model is a message in a thread of its own, whose turn ends the fire (SK
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from pydantic import Field
 from sqlalchemy import Connection
 
 from annabelle.core.contract import TurnLimits, TurnResult
 from annabelle.core.errors import AgentPaused, AgentStopped, ErrorBody, OutcomeUnknown, TurnCancelled
 from annabelle.core.messages import SKILLS, InboundMessage, StoredEvent
-from annabelle.core.models import FrozenModel
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject, ToolResult
 from annabelle.core.trust import Trust
@@ -48,13 +47,15 @@ _NO_FAILURES: Final[dict[str, _EndState]] = {
 }
 
 
-class FireOutcome(FrozenModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FireOutcome:
     """What came of a fire."""
 
     state: _EndState
     text: str = ""
     trust: Trust = "trusted"
-    told: bool = Field(default=True, description="Whether the person hears of it, where the skill tells at all")
+    told: bool = True
+    """Whether the person hears of it, where the skill tells at all."""
 
     @classmethod
     def from_call(cls, result: ToolResult) -> FireOutcome:

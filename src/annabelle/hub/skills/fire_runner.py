@@ -17,18 +17,18 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, TypeVar, cast
+from typing import Final, cast
 
 from sqlalchemy import Connection
 
 from annabelle.core.background import BackgroundTasks
-from annabelle.core.errors import AnnabelleError, NotAllowed, NotFound, SecurityBlocked, StorageTrouble, Unavailable
+from annabelle.core.errors import AnnabelleError, NotAllowed, NotFound, SecurityBlocked
 from annabelle.core.failpoints import failpoint
 from annabelle.core.messages import StoredEvent
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.durable.thread_queue import ThreadQueue
 from annabelle.hub.agents.manager import AgentManager
-from annabelle.hub.base import HubBase, HubStorage
+from annabelle.hub.base import HubBase, HubStorage, write_until_stored
 from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.conversations.turns import MaintenanceGate
 from annabelle.hub.security.tool_access import ToolAccess
@@ -45,7 +45,6 @@ from annabelle.store.threads import Thread
 from annabelle.toolbox.guard import ScanSubject
 
 _log = logging.getLogger(__name__)
-T = TypeVar("T")
 AT_ONCE: Final = 8
 """Fires that run beside each other, so that conversations keep the machine."""
 _TROUBLE_SECONDS: Final = 1.0
@@ -94,7 +93,7 @@ class FireTasks:
         try:
             await self._base.lifecycle.wait_ready()
             async with self._lane, self._deps.maintenance.working():
-                begun = await _insist(
+                begun = await write_until_stored(
                     fire_id, lambda: self._deps.database.write(lambda conn: self._begin(conn, fire_id))
                 )
                 if not begun.fire.open:
@@ -103,7 +102,7 @@ class FireTasks:
                 outcome = await self._work_safely(begun)
                 failpoint("hub.after_fire_work")
                 if outcome is not None:
-                    await _insist(fire_id, lambda: self._end(begun.fire, outcome))
+                    await write_until_stored(fire_id, lambda: self._end(begun.fire, outcome))
         except Exception:  # noqa: BLE001  nobody waits for this task
             _log.exception("%s could not be run", fire_id)
         finally:
@@ -140,7 +139,9 @@ class FireTasks:
         if skill.plan is not None:
             return FireOutcome.from_call(await self._call(begun, skill, skill.plan, "0"))
         await self._space_out()
-        thread_id = await _insist(fire.id, lambda: self._deps.database.write(lambda conn: queue_run(conn, fire, skill)))
+        thread_id = await write_until_stored(
+            fire.id, lambda: self._deps.database.write(lambda conn: queue_run(conn, fire, skill))
+        )
         await self._deps.thread_queue.start_next(thread_id)
         return None
 
@@ -287,16 +288,6 @@ class FireRunner:
         )
         if outcome.state == "failed":
             self._wake.set()  # it may be tried again before anything else is due
-
-
-async def _insist(fire_id: str, write: Callable[[], Awaitable[T]]) -> T:
-    """Try until it is written: the disk may be full, or the database server away."""
-    while True:
-        try:
-            return await write()
-        except (StorageTrouble, Unavailable) as trouble:
-            _log.error("%s cannot go on yet: %s", fire_id, trouble.message)
-            await asyncio.sleep(_TROUBLE_SECONDS)
 
 
 def _fill_window(preflight: JsonObject, now: datetime) -> JsonObject:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import calendar
-import hashlib
 import itertools
 import secrets
 from collections.abc import Callable, Collection, Mapping
@@ -21,6 +20,7 @@ from annabelle.core.errors import InvalidArguments, NotAllowed, Unavailable
 from annabelle.core.messages import OWNER
 from annabelle.core.tools import JsonObject
 from annabelle.hub.security.request_guard import RateLimit
+from annabelle.hub.security.users_file import hash_token
 from annabelle.policy.person_words import content_words, normalize_text
 from annabelle.policy.standing_order import StandingOrder, read_standing_order
 from annabelle.skills.playbook import Playbook
@@ -181,7 +181,7 @@ class SkillService:
         payload: JsonObject = {"source": "webhook", "text": text}
 
         def write(conn: Connection) -> StoredFire:
-            skill = skills.find_by_webhook(conn, _hash(secret))
+            skill = skills.find_by_webhook(conn, hash_token(secret.encode()))
             self.webhook_rate.check(skill.id)
             return _fire_at(conn, skill, at, payload)
 
@@ -208,7 +208,7 @@ class SkillService:
 
         def write(conn: Connection) -> StoredSkill:
             known = skills.find_skill(conn, named, user_id)
-            return skills.update_skill(conn, known.id, {"webhook_hash": _hash(secret)})
+            return skills.update_skill(conn, known.id, {"webhook_hash": hash_token(secret.encode())})
 
         await self.database.write(write)
         return secret
@@ -285,10 +285,6 @@ def _fire_at(conn: Connection, skill: StoredSkill, at: datetime, payload: JsonOb
         if added := skills.add_fires(conn, skill, [(at, "due")], payload):
             return added[0]
         at += timedelta(milliseconds=1)
-
-
-def _hash(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def _new_skill(asked: SkillInput, owner: SkillOwner, at: datetime) -> NewSkill:

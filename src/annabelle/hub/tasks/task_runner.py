@@ -10,14 +10,14 @@ from typing import Final, cast
 
 from sqlalchemy import Connection
 
-from annabelle.core.errors import AgentPaused, AgentStopped, NotFound, OutcomeUnknown, StorageTrouble, Unavailable
+from annabelle.core.errors import AgentPaused, AgentStopped, NotFound, OutcomeUnknown, Unavailable
 from annabelle.core.ids import new_id
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trace import use_trace
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.approvals.expiry import close_questions
 from annabelle.hub.approvals.questions import settle_task
-from annabelle.hub.base import HubLifecycle, HubStorage
+from annabelle.hub.base import HubLifecycle, HubStorage, write_until_stored
 from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.tasks.subagents import Subagents, subagent_id
 from annabelle.hub.tasks.task_notices import tell_end, tell_question
@@ -28,7 +28,6 @@ from annabelle.store.tasks import NewTask, StoredTask, TaskKind, TaskState
 _log = logging.getLogger(__name__)
 RUN_TASK: Final = "run_task"
 _PAUSE_SECONDS: Final = 1.0
-_DISK_SECONDS: Final = 1.0
 
 TaskWork = Callable[[StoredTask], Awaitable[ToolResult]]
 
@@ -143,7 +142,7 @@ class TaskRunner:
                 await self._show_question(task)
                 storage.traces.write("task.waits", {"task_id": task_id, "kind": task.kind})
                 return {"state": "waiting"}
-            state = await self._end_until_stored(task, result)
+            state = await write_until_stored(f"The end of {task.id}", lambda: self._end(task, result))
             storage.traces.write("task.finished", {"task_id": task_id, "kind": task.kind, "state": state})
             if task.kind == "subagent":
                 await asyncio.to_thread(self.subagents.remove, subagent_id(task.agent_id or "", task.id))
@@ -184,15 +183,6 @@ class TaskRunner:
         except AgentPaused:
             return False
         return False
-
-    async def _end_until_stored(self, task: StoredTask, result: ToolResult) -> TaskState:
-        while True:
-            try:
-                return await self._end(task, result)
-            except (StorageTrouble, Unavailable) as trouble:
-                # Never give up on a result: wait for a full disk; a restart begins here again.
-                _log.error("The end of %s could not be written yet: %s", task.id, trouble.message)
-                await asyncio.sleep(_DISK_SECONDS)
 
     async def _end(self, task: StoredTask, result: ToolResult) -> TaskState:
         """Store the result, and post it if no turn waits for it, in one transaction."""
