@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
 import json
 import sys
@@ -15,6 +16,7 @@ from annabelle.core.errors import OperatorMistake
 from annabelle.core.home import Home
 from annabelle.hub import home_setup
 from annabelle.hub.home_setup import ServerPlaybooks, seed_agent, seed_home
+from annabelle.skills.playbook_folder import MANIFEST
 from hub.hubs import HubProcess, wait_for
 
 TESTS = Path(__file__).parents[1]
@@ -28,6 +30,30 @@ def test_a_new_home_gets_persona_skills_folder_and_guide(home: Home) -> None:
     assert home.skills.is_dir()
     assert home.workspace.is_dir()
     assert "agents.json" in (home.root / "README.md").read_text()
+
+
+@pytest.mark.req("HUB-07")
+def test_the_documentation_is_copied_and_brought_up_to_date_where_nobody_changed_it(home: Home) -> None:
+    seed_home(home)
+    pages = {page.name for page in (TESTS.parent / "docs").glob("*.md")}
+    assert {page.name for page in home.documentation.glob("*.md")} == pages
+    page, own, gone = (home.documentation / name for name in ("skills.md", "memory.md", "mail.md"))
+    current = page.read_text()
+    _make_outdated(page)
+    own.write_text("mine")
+    gone.unlink()
+    seed_home(home)
+    assert page.read_text() == current
+    assert own.read_text() == "mine"
+    assert not gone.exists()
+
+
+def _make_outdated(page: Path) -> None:
+    """As an earlier version has written it."""
+    page.write_text("as it was")
+    manifest = page.parent / MANIFEST
+    recorded = json.loads(manifest.read_bytes()) | {page.name: hashlib.sha256(page.read_bytes()).hexdigest()}
+    manifest.write_text(json.dumps(recorded))
 
 
 @pytest.mark.req("HUB-07")

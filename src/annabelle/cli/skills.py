@@ -46,10 +46,13 @@ app = command_app("See and change what Annabelle does by itself: reminders and e
 @app.command("list")
 def list_skills(all_skills: All = False, json: Json = False) -> None:
     """List what runs by itself, the next first."""
-    found = [one for one in get_rows("/skills", "skills") if all_skills or one["enabled"]]
+    answer = get_json("/skills")
+    found = [one for one in cast("list[JsonObject]", answer["skills"]) if all_skills or one["enabled"]]
     rows = [(str(one["skillId"]), clean(str(one["name"])), clean(str(one["when"])), _state(one)) for one in found]
+    always = cast("list[JsonObject]", answer["afterConversations"])
+    rows += [("", str(one["name"]), str(one["when"]), "") for one in always]
     empty = "Nothing runs by itself yet. Say it in a chat: remind me in 10 minutes to stretch"
-    print_rows({"skills": found}, ("SKILL", "NAME", "WHEN", "NEXT"), rows, empty, json=json)
+    print_rows({**answer, "skills": found}, ("SKILL", "NAME", "WHEN", "NEXT"), rows, empty, json=json)
 
 
 @app.command()

@@ -38,6 +38,8 @@ class Home:
     """Skills written by others, each a folder with a SKILL.md."""
     playbooks = HomePath("playbooks")
     """Instructions for kinds of requests, as Markdown the user may edit."""
+    documentation = HomePath("documentation")
+    """The pages on how to use Annabelle, of the version that runs."""
     phrases_file = HomePath("config", "phrases.toml")
     """Ways to ask for tools that the user has added (FST-02)."""
     models = HomePath("models")

@@ -12,19 +12,24 @@ from pathlib import Path
 from annabelle.core.errors import OperatorMistake, explain_os_error
 from annabelle.core.home import Home
 from annabelle.core.persona import default_persona
-from annabelle.skills.playbook_folder import SERVERS_WITH_PLAYBOOKS, seed_playbooks
+from annabelle.skills.playbook_folder import SERVERS_WITH_PLAYBOOKS, seed_files, seed_playbooks
 
 _log = logging.getLogger(__name__)
 _GUIDE = Path(__file__).parent / "seeds" / "README.md"
+_PACKAGE = Path(__file__).parents[1]
+_PAGES = (_PACKAGE / "documentation", _PACKAGE.parents[1] / "docs")
+"""The documentation: in an installed package, and in a checkout."""
 
 
 def seed_home(home: Home) -> None:
-    """Create the folders, guide and playbooks of a new home, and update unchanged playbooks."""
+    """Create the folders, guide, documentation and playbooks of a new home, and update what nobody has changed."""
     for folder in (home.skills, home.workspace):
         _make_folder(folder)
     _write_new_file(_GUIDE.read_text(encoding="utf-8"), home.root / "README.md")
     with _explain_write_error(home.playbooks):
         seed_playbooks(home.playbooks, ())
+    with _explain_write_error(home.documentation):
+        seed_files(home.documentation, sorted(page for folder in _PAGES for page in folder.glob("*.md")))
 
 
 def seed_agent(home: Home, agent_id: str) -> None:

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -138,10 +138,15 @@ def default_playbooks(servers: Collection[str], defaults: Path = DEFAULTS) -> li
 
 def seed_playbooks(folder: Path, servers: Collection[str], defaults: Path = DEFAULTS) -> list[str]:
     """Writes new and updated defaults, and returns their names. OSError if the folder is not writable."""
+    return seed_files(folder, default_playbooks(servers, defaults))
+
+
+def seed_files(folder: Path, sources: Iterable[Path]) -> list[str]:
+    """Writes what is new, and what changed since unless a person changed it; returns the names."""
     folder.mkdir(parents=True, exist_ok=True)
     recorded = _read_manifest(folder / MANIFEST)
     kept, written = dict(recorded), list[str]()
-    for source in default_playbooks(servers, defaults):
+    for source in sources:
         text = source.read_text(encoding="utf-8")
         target, packaged = folder / source.name, _hash(text.encode())
         standing, before = _current_hash(target), recorded.get(source.name)

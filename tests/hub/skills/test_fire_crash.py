@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from annabelle.core.home import Home
@@ -62,3 +64,39 @@ def test_a_hub_killed_at_any_named_moment_tells_a_reminder_once(hub: HubProcess,
         assert told(hub, thread_id, f"⏰ {point}") == 1
     skills = [one for one in hub.http.get("/skills").json()["skills"] if one["name"] in SKILL_FAILPOINTS]
     assert [one["enabled"] for one in skills] == [False] * len(SKILL_FAILPOINTS)
+
+
+RUN_FAILPOINTS = (
+    "hub.after_fire_begun",
+    "hub.after_fire_work",
+    "hub.before_turn",
+    "hub.after_turn",
+    "hub.before_deliver",
+    "hub.after_deliver",
+)
+
+
+@pytest.mark.req("SKL-03", "SKL-08", "DUR-01")
+@pytest.mark.incident("I-23")
+@pytest.mark.timeout(600)
+def test_a_hub_killed_while_a_model_carries_a_skill_out_tells_its_result_once(hub: HubProcess, armed: Path) -> None:
+    instructions = json.dumps({"say": "All is well."})
+    given = {
+        "name": "Health",
+        "instructions": instructions,
+        "required_tools": ["get_status"],
+        "trigger_type": "manual",
+        "notify_interval_minutes": 0,
+    }
+    made = hub.say(json.dumps({"calls": [{"name": "memory_store_skill", "arguments": given}], "say": "I will."}))
+    for question in hub.http.get("/approvals").json()["approvals"]:
+        hub.http.post(f"/approvals/{question['id']}", json={"verdict": "approve"}).raise_for_status()
+    wait_for(lambda: hub.http.get("/skills/Health").is_success, "the skill")
+    for count, point in enumerate(RUN_FAILPOINTS, 1):
+        (armed / point).touch()
+        with contextlib.suppress(httpx.HTTPError):
+            hub.http.post("/skills/Health/run", json={})
+        assert hub.wait(60) == -signal.SIGKILL, f"{point} was not reached"
+        hub.start()
+        wait_for(lambda: states(hub, "Health") == ["finished"] * count, f"the end after {point}")  # noqa: B023
+        assert told(hub, str(made["threadId"]), "All is well.") == count, point

@@ -9,10 +9,12 @@ from fastapi import Path, Query, Request
 from pydantic import ConfigDict, Field
 
 from annabelle.core.errors import TooLarge
+from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Risk
 from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.context import HubContext
+from annabelle.hub.memory.idle_threads import idle_seconds
 from annabelle.hub.skills.skill_files import scan_skill
 from annabelle.store.skills import FireState, StoredFire, StoredSkill
 from annabelle.toolbox.guard import threat_kinds
@@ -45,8 +47,16 @@ class SkillView(ApiAnswer):
     created_at: datetime
 
 
+class AfterConversation(ApiAnswer):
+    """Work that follows every conversation, and so has no schedule."""
+
+    name: str
+    when: str
+
+
 class SkillList(ApiAnswer):
     skills: list[SkillView]
+    after_conversations: list[AfterConversation]
 
 
 class FireView(ApiAnswer):
@@ -123,7 +133,8 @@ class SkillSwitch(ApiBody):
 async def list_skills(hub: TheHub, caller: Caller) -> SkillList:
     """Your own skills, the next due first."""
     found = await hub.services.skills.list(caller.user_id)
-    return SkillList(skills=[_to_view(hub, skill) for skill in found])
+    views = [_to_view(hub, skill) for skill in found]
+    return SkillList(skills=views, after_conversations=_after_conversations(hub.base.settings))
 
 
 @router.get("/fires/upcoming", **document("What runs in the coming days"))
@@ -216,3 +227,13 @@ def _to_view(hub: HubContext, skill: StoredSkill) -> SkillView:
 def _to_fire(fire: StoredFire) -> FireView:
     result = None if fire.result is None else fire.result.get("text")
     return FireView.from_row(fire, fire_id=fire.id, result=result)
+
+
+def _after_conversations(settings: Settings) -> list[AfterConversation]:
+    minutes = {"Archive": settings.agent_session_timeout}
+    if (learning := idle_seconds(settings)) is not None:
+        minutes["Learn Facts"] = learning / 60
+    return [
+        AfterConversation(name=name, when=f"once a chat has been silent for {idle:g} minutes")
+        for name, idle in minutes.items()
+    ]
