@@ -21,7 +21,8 @@ from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
 from annabelle.durable.engine import Durable
-from annabelle.hub.boot import HubStart, RunningHub, assemble
+from annabelle.hub.base_setup import HubStart
+from annabelle.hub.boot import RunningHub, assemble
 from annabelle.hub.instance import bind_port
 from annabelle.hub.skills.skill_service import SkillOwner
 from annabelle.skills.schedule import OneMoment

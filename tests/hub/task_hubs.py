@@ -13,7 +13,8 @@ from annabelle.core.messages import OWNER, InboundMessage
 from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
-from annabelle.hub.boot import HubStart, RunningHub, assemble
+from annabelle.hub.base_setup import HubStart
+from annabelle.hub.boot import RunningHub, assemble
 from annabelle.hub.conversations.turns import load_call_context
 from annabelle.hub.instance import bind_port
 from annabelle.store import messages, threads

@@ -16,7 +16,8 @@ from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext
 from annabelle.hub.app import make_app
-from annabelle.hub.boot import HubStart, assemble
+from annabelle.hub.base_setup import HubStart
+from annabelle.hub.boot import assemble
 from annabelle.hub.context import HubContext
 from annabelle.hub.instance import bind_port
 from annabelle.store import ledger, messages, threads

@@ -17,7 +17,8 @@ from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
 from annabelle.core.trust import Provenance
 from annabelle.hub.app import make_app
-from annabelle.hub.boot import HubStart, assemble
+from annabelle.hub.base_setup import HubStart
+from annabelle.hub.boot import assemble
 from annabelle.hub.context import HubContext
 from annabelle.hub.conversations.message_workflow import deliver
 from annabelle.hub.instance import bind_port

@@ -51,7 +51,9 @@ def _run(home: Home, settings: Settings, redact: Redactor) -> None:
         # Imports make no garbage, and collecting takes a fifth of the time. Boot enables it again.
         gc.disable()
         try:
-            from annabelle.hub.boot import HubStart, run  # noqa: PLC0415  imported while the fork server does the same
+            # Imported while the fork server does the same.
+            from annabelle.hub.base_setup import HubStart  # noqa: PLC0415
+            from annabelle.hub.boot import run  # noqa: PLC0415
         except BaseException:
             if forkserver is not None:
                 forkserver.process.kill()

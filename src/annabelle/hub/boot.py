@@ -8,25 +8,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import os
-import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import uvloop
-from dotenv import dotenv_values
 
 from annabelle import __version__
-from annabelle.core.clock import Clock, SystemClock
-from annabelle.core.home import Home
-from annabelle.core.secrets.redactor import Redactor, environment_secrets
-from annabelle.core.settings import Settings
-from annabelle.core.trace import TraceFile
-from annabelle.durable.engine import Durable
 from annabelle.durable.thread_queue import ThreadQueue
-from annabelle.embeddings.metering import LEDGER_TOKEN, LEDGER_URL
 from annabelle.hub.agents.config import AgentsFile
 from annabelle.hub.agents.halts import Halts
 from annabelle.hub.agents.launcher import ThinkerLauncher
@@ -38,10 +28,17 @@ from annabelle.hub.app import make_app
 from annabelle.hub.approvals.approval_answer import ApprovalAnswerDeps, ApprovalService
 from annabelle.hub.approvals.approval_store import ApprovalStore
 from annabelle.hub.approvals.expiry import QuestionExpiry, QuestionWithdrawal
-from annabelle.hub.base import HubBase, HubLifecycle, HubStorage
+from annabelle.hub.base_setup import (
+    CLAIMS_OWNER,
+    HubStart,
+    build_security,
+    make_base,
+    make_toolbox_config,
+    open_storage,
+)
 from annabelle.hub.component import Component
-from annabelle.hub.context import HubContext, HubConversations, HubSecurity, HubServices
-from annabelle.hub.conversations.event_log import EventFanout, EventLog
+from annabelle.hub.context import HubContext, HubConversations, HubServices
+from annabelle.hub.conversations.event_log import EventFanout
 from annabelle.hub.conversations.message_gate import HomeSecrets, MessageGate, MessageGateDeps
 from annabelle.hub.conversations.message_workflow import HANDLE_MESSAGE, MessageWorkflow
 from annabelle.hub.conversations.turns import ActiveTurns, MaintenanceGate, ReplyWaiters
@@ -51,11 +48,11 @@ from annabelle.hub.forgetting.files import HomeFiles
 from annabelle.hub.forgetting.forget_service import BrowserServer, ForgetService, ForgetTargets, RunningWork
 from annabelle.hub.forgetting.memory_client import ForgetMemoryClient
 from annabelle.hub.home_setup import ServerPlaybooks, seed_home
-from annabelle.hub.instance import hub_address, remove_run_file, write_run_file
+from annabelle.hub.instance import remove_run_file, write_run_file
 from annabelle.hub.memory.service import HubMemory
 from annabelle.hub.notices import forward_server_notices
-from annabelle.hub.security.audit import LoginAudit, audit_server_changes, audit_user_changes, close_audit, open_audit
-from annabelle.hub.security.identities import HomeUsers, Identities, owner_token
+from annabelle.hub.security.audit import audit_server_changes
+from annabelle.hub.security.identities import owner_token
 from annabelle.hub.security.request_guard import RateLimit
 from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.server import HttpServer, StopSignal
@@ -74,29 +71,11 @@ from annabelle.hub.trust.order_questions import OrderQuestions
 from annabelle.hub.trust.rules import StandingRules, StoredRules
 from annabelle.skills.skill_folder import SkillFolder
 from annabelle.skills.skill_input import SYSTEM
-from annabelle.store.database import Database, sqlite_url
 from annabelle.store.home_backup import back_up_nightly
-from annabelle.store.hub_lock import HubLock
 from annabelle.toolbox.call_hooks import CallHooks
-from annabelle.toolbox.config import ToolboxConfig
 from annabelle.toolbox.facade import Toolbox, ToolServers
-from annabelle.toolbox.process.forkserver_process import ForkServerProcess
 
 _log = logging.getLogger(__name__)
-_CLAIMS_OWNER = "hub"
-"""The same after a restart, so that the next hub takes over the claims. `HubLock` excludes a second hub."""
-
-
-@dataclass(frozen=True, slots=True)
-class HubStart:
-    """What `__main__` prepares before the heavy imports."""
-
-    home: Home
-    settings: Settings
-    redact: Redactor
-    socket: socket.socket
-    forkserver: ForkServerProcess | None
-    clock: Clock = field(default_factory=SystemClock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +108,14 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     A component gets its dependencies at construction and may subscribe to them; nothing changes it later. Only the
     database and the audit are opened here.
     """
-    base = _make_base(start)
+    base = make_base(start)
     settings, home, notices = base.settings, base.home, base.notices
     token = owner_token(home, settings, notices)
     base.redact.learn([token])
     seed_home(home)
     secrets = HomeSecrets(home, base.redact, base.database_url)
     fanout = EventFanout()
-    storage = await _open_storage(base, fanout, stack)
+    storage = await open_storage(base, fanout, stack)
     database, events = storage.database, storage.events
     turns, reply_waiters, maintenance = ActiveTurns(database), ReplyWaiters(), MaintenanceGate()
 
@@ -144,7 +123,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         fanout.close_for_token(token_hash)
         reply_waiters.notify_all()  # the request guard ends those of the token, the others ask again
 
-    security = _build_security(base, end_streams, stack, token=token)
+    security = build_security(base, end_streams, stack, token=token)
     audit = security.audit
 
     registry = AgentRegistry(AgentsFile(home, settings, notices))
@@ -152,7 +131,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     withdrawal = QuestionWithdrawal(database, events, audit)
     approvals = ApprovalStore(database, base.redact, hours=settings.approval_hours, audit=audit, on_asked=expiry.wake)
     servers = ToolServers(
-        _make_toolbox_config(base, security.identities),
+        make_toolbox_config(base, security.identities),
         StoredCallJournal(database),
         forkserver=start.forkserver,
         hooks=CallHooks(
@@ -220,7 +199,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     thread_queue = ThreadQueue(
         db=database,
         durable=storage.durable,
-        owner=_CLAIMS_OWNER,
+        owner=CLAIMS_OWNER,
         max_running=settings.max_concurrent_turns,
         start=workflow.begin,
         background=settings.max_concurrent_skills,
@@ -355,61 +334,6 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     return RunningHub(hub, components)
 
 
-def _make_base(start: HubStart) -> HubBase:
-    environment = _environment(start.home)
-    start.redact.learn(environment_secrets(environment))
-    return HubBase(
-        home=start.home,
-        settings=start.settings,
-        environment=environment,
-        redact=start.redact,
-        address=hub_address(start.socket),
-        lifecycle=HubLifecycle(start.clock),
-    )
-
-
-async def _open_storage(base: HubBase, fanout: EventFanout, stack: AsyncExitStack) -> HubStorage:
-    home, synchronous, shared = base.home, base.settings.sqlite_synchronous, base.database_url
-    if shared is not None:
-        # First, because opening migrates the database, which must not happen under a running hub.
-        lock = await HubLock.acquire(shared)
-        if lock is not None:
-            stack.push_async_callback(lock.release)
-    database = await Database.open(
-        shared or sqlite_url(home.database_file), synchronous=synchronous, backups=home.backups
-    )
-    stack.push_async_callback(database.close)
-    durable = Durable(
-        name="annabelle",
-        executor_id=_CLAIMS_OWNER,
-        database_url=shared or sqlite_url(home.flows_file),
-        schema="flows",
-        synchronous=synchronous,
-    )
-    traces = TraceFile(home.traces_file, "hub", base.redact)
-    return HubStorage(database=database, durable=durable, events=EventLog(database, fanout), traces=traces)
-
-
-def _build_security(
-    base: HubBase, on_revoked: Callable[[str], None], stack: AsyncExitStack, *, token: str
-) -> HubSecurity:
-    audit = open_audit(base)
-    stack.push_async_callback(asyncio.to_thread, close_audit, audit)
-    logins = LoginAudit(audit)
-    stack.callback(logins.flush_refused)
-    users = HomeUsers(base.home.users_file, base.home.token_uses_file, base.notices)
-    identities = Identities(token, users=users, on_revoked=on_revoked, on_admitted=logins.admitted)
-    audit_user_changes(users, audit)
-    return HubSecurity(identities=identities, users=users, logins=logins, audit=audit)
-
-
-def _make_toolbox_config(base: HubBase, identities: Identities) -> ToolboxConfig:
-    # A server gets these only if its manifest names them.
-    ledger_access = {LEDGER_URL: base.address, LEDGER_TOKEN: identities.admit_servers()}
-    base.redact.learn([ledger_access[LEDGER_TOKEN]])
-    return ToolboxConfig.from_settings(base.settings, base.home, {**base.environment, **ledger_access})
-
-
 async def _start_all(components: Sequence[Component]) -> None:
     for component in components:
         await component.start()
@@ -440,9 +364,3 @@ async def _drain_turns(hub: HubContext, stop: StopSignal) -> None:
         await stop.run_unless_hurried(conversations.turns.wait_all_over(grace))
     conversations.reply_waiters.notify_all()
     conversations.fanout.close()
-
-
-def _environment(home: Home) -> dict[str, str]:
-    """The process environment, with settings.env as defaults."""
-    kept = dotenv_values(home.settings_file) if home.settings_file.exists() else {}
-    return {name: value for name, value in kept.items() if value is not None} | dict(os.environ)

@@ -28,7 +28,8 @@ from annabelle.core.trust import PolicyDecision
 from annabelle.hub.agents.client import ThinkerClient
 from annabelle.hub.agents.runner import AgentRestartBackoff, AgentRunner
 from annabelle.hub.app import make_app
-from annabelle.hub.boot import HubStart, RunningHub, assemble
+from annabelle.hub.base_setup import HubStart
+from annabelle.hub.boot import RunningHub, assemble
 from annabelle.hub.context import HubContext
 from annabelle.hub.instance import bind_port
 from annabelle.hub.tasks.background_calls import QueuedCallJudge
