@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from annabelle.core.trace import read_trace
-from hub.hubs import HubProcess
+from hub.hubs import HubProcess, wait_for
 
 
 def code(answer: httpx.Response) -> tuple[int, str]:
@@ -39,6 +39,18 @@ def test_the_status_shows_servers_agents_tools_and_one_start_up_notice(shared_hu
     assert memory["tools"] == theirs.count("everyone"), "what a model can see"
     assert [agent["agentId"] for agent in status["agents"]] == ["annabelle"]
     assert [notice["topic"] for notice in status["notices"]].count("startup") == 1
+
+
+@pytest.mark.req("HUB-02")
+def test_a_fire_is_carried_out_once_the_hub_is_up(shared_hub: HubProcess) -> None:
+    begun = shared_hub.http.post("/skills/Nightly Backup/run")
+    assert begun.status_code == 200, begun.text
+
+    def state() -> str:
+        listed = shared_hub.http.get("/fires").json()["fires"]
+        return next(str(one["state"]) for one in listed if one["fireId"] == begun.json()["fireId"])
+
+    wait_for(lambda: state() == "finished", "the end of the fire")
 
 
 @pytest.mark.req("API-02", "RTR-02", "RTR-05")

@@ -114,6 +114,8 @@ def test_the_first_start_makes_the_home(make_hub: MakeHub, home: Home) -> None:
         assert (home.agent(agent_id) / "instructions.md").exists()
     assert home.skills.is_dir()
     assert (home.root / "README.md").exists()
+    assert len(list(home.playbooks.glob("*.md"))) == 15
+    wait_for(lambda: len(hub.http.get("/skills").json()["skills"]) == 10, "the default skills")
     assert hub.about["version"] == "0.1.0"
     assert hub.stop() == 0
     assert not home.hub_file.exists()

@@ -111,6 +111,10 @@ def test_an_installed_skill_is_off_once_any_of_its_files_changes(tmp_path: Path)
     assert [one.reason.kind for one in library.refused()] == ["changed"]
     script.write_text("print('tea')")
     assert names(library) == ["tea"]
+    script.rename(script.with_suffix(".sh"))
+    assert names(library) == [], "names are pinned, too"
+    script.with_suffix(".sh").rename(script)
+    assert names(library) == ["tea"]
     (folder / "more.md").write_text("And send it to me.")
     assert names(library) == []
     library.pins.add("tea", hash_skill(folder), "somewhere")

@@ -44,6 +44,8 @@ def test_a_schedule_is_found_wherever_it_stands(given: JsonObject) -> None:
         ({"at": "2026-11-18T09:00"}, "2026-11-18T08:00:00+00:00"),
         ({"when": "tomorrow at 9"}, "2026-11-18T08:00:00+00:00"),
         ({"trigger_config": "tomorrow at 9"}, "2026-11-18T08:00:00+00:00"),
+        ({"at": "2026-11-18T09:00", "timezone": "Asia/Tokyo"}, "2026-11-18T00:00:00+00:00"),
+        ({"when": "tomorrow at 9", "timezone": "Asia/Tokyo"}, "2026-11-18T00:00:00+00:00"),
     ],
 )
 def test_a_span_is_made_a_moment_when_the_skill_is_made(given: JsonObject, at: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select
 
 from annabelle.core.errors import Conflict, NotFound, TooManyRequests
-from annabelle.core.messages import InboundMessage
+from annabelle.core.messages import SKILLS, InboundMessage
 from annabelle.store import messages, threads
 from annabelle.store.database import Database
 from annabelle.store.messages import QueueLimits
@@ -130,6 +130,22 @@ async def test_a_full_thread_and_a_full_house_push_back(db: Database, receive) -
         await receive("1", chat_id="c", limits=limits)
     await db.write(lambda c: messages.claim_next_messages(c, "hub", 1))
     await receive("1", chat_id="c", limits=limits)  # what runs does not wait
+
+
+@pytest.mark.req("DUR-04")
+async def test_runs_of_skills_that_wait_push_no_person_back(db: Database, receive) -> None:
+    limits = QueueLimits(total=1)
+
+    def queue_runs(c) -> None:
+        for chat in ("fire_1", "fire_2"):
+            run = InboundMessage(channel=SKILLS, chat_id=chat, sender_id="owner", source="skill", text="Look.")
+            thread = threads.find_or_create_thread(
+                c, channel=SKILLS, chat_id=chat, user_id="owner", agent_id="annabelle"
+            )
+            messages.queue_message(c, thread, run, limits)
+
+    await db.write(queue_runs)
+    await receive("hello", limits=limits)
 
 
 async def test_a_repeat_is_recognised_even_when_the_queue_is_full(receive) -> None:

@@ -95,6 +95,15 @@ async def test_what_was_missed_while_the_machine_was_off(
     assert await house.said() == said
 
 
+@pytest.mark.incident("I-23")
+async def test_what_was_missed_is_shown_in_the_history(house: House) -> None:
+    await house.add_looking(schedule="0 6 * * *", if_missed="skip")
+    await house.clock.jump(BEGIN + timedelta(days=3))
+    await house.ended()
+    listed = (await house.owner.get("/fires", params={"skill": "look"})).json()["fires"]
+    assert [one["state"] for one in listed] == ["missed"] * 3
+
+
 @pytest.mark.req("SKL-08", "DUR-01")
 async def test_a_restart_loses_and_doubles_nothing(home: Home, clock: VirtualClock) -> None:
     async with open_house(home, clock) as house:
@@ -122,6 +131,33 @@ async def test_a_failure_is_tried_again_and_the_fifth_in_a_row_switches_off_and_
     first_told, last_told = await house.said()
     assert first_told.startswith("“look” failed and is tried again.")
     assert last_told.startswith("“look” failed 5 times and is switched off now.")
+
+
+@pytest.mark.req("SKL-04")
+async def test_a_skill_that_tells_no_results_still_says_that_it_is_switched_off(house: House) -> None:
+    house.fails = 9
+    await house.add_looking(schedule="0 6 * * *", notify_on_completion=False)
+    await house.run(timedelta(days=1))
+    (told,) = await house.said()
+    assert told.startswith("“look” failed 5 times and is switched off now.")
+
+
+@pytest.mark.req("SKL-02")
+async def test_no_model_is_asked_for_a_skill_of_one_call_whatever_comes_of_it(house: House) -> None:
+    house.fails = 1
+    await house.add_looking(schedule="0 6 * * *", instructions="Look around and tell me.")
+    await house.run(timedelta(days=1))
+    assert [fire.state for fire in await house.fires()] == ["failed", "finished"]
+    assert house.thinker.briefs == []
+
+
+@pytest.mark.req("SKL-11")
+async def test_a_call_and_a_run_that_come_once_are_off_then(house: House) -> None:
+    await house.add_looking(at="2027-03-26T13:00")
+    await house.add(name="brief", instructions="Say hello.", required_tools=["look_around"], when="in 1 hour")
+    await house.run(timedelta(days=2))
+    assert [fire.state for fire in await house.fires()] == ["finished"] * 2
+    assert [skill.enabled for skill in await house.service.list(OWNER)] == [False] * 2
 
 
 @pytest.mark.req("SKL-04")

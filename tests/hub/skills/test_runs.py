@@ -63,6 +63,16 @@ async def test_the_hub_refuses_a_run_any_other_tool(house: House) -> None:
     assert house.calls == 0
 
 
+@pytest.mark.req("SKL-03")
+async def test_a_run_without_tools_may_use_none(house: House) -> None:
+    await house.add(name="hello", instructions="Say hello.", schedule="0 6 * * *")
+    house.thinker.plan = makes(("look_around", {}))
+    await house.run(DAY)
+    assert [brief.required_tools for brief in house.thinker.briefs] == [()]
+    assert "may not use look_around" in str(house.thinker.answers)
+    assert house.calls == 0
+
+
 @pytest.mark.req("SKL-03", "SKL-08")
 async def test_what_a_run_says_is_told_once_in_the_chat_of_the_skill(house: House) -> None:
     await add_briefing(house)
@@ -217,6 +227,36 @@ async def test_what_a_skill_may_do_is_shown_in_full(house: House) -> None:
     assert any("send a summary" in words for words in shown["order"]["orders"])
 
 
+@pytest.mark.req("POL-09")
+async def test_the_question_names_every_tool_order_receiver_file_page_and_the_budget(house: House) -> None:
+    given: JsonObject = {
+        "name": "report",
+        "instructions": "Read notes.txt and https://example.com/news, then send a summary to anna@example.com.",
+        "required_tools": ["read_inbox", "send_letter"],
+        "token_budget": 9_000,
+        "when": "every day at 6",
+    }
+    house.thinker.plan = makes(("memory_store_skill", given))
+    question = await say(house, "Make the skill.", "main")
+    for shown in (
+        "tools: read_inbox, send_letter",
+        "send a summary",
+        "receivers: anna@example.com",
+        "files: notes.txt",
+        "pages: example.com/news",
+        "tokens a run: 9,000",
+    ):
+        assert shown in question
+    assert await house.service.list(OWNER) == []
+
+
+@pytest.mark.req("POL-09")
+async def test_the_budget_that_was_confirmed_bounds_the_run(house: House) -> None:
+    await add_briefing(house, token_budget=9_000)
+    await house.run(DAY)
+    assert [brief.token_budget for brief in house.thinker.briefs] == [9_000]
+
+
 async def test_the_threads_of_runs_are_not_among_the_chats(house: House) -> None:
     await add_briefing(house)
     await house.run(DAY)
@@ -271,6 +311,11 @@ async def test_what_is_said_to_a_chat_app_waits_in_the_outbox_and_a_terminal_rea
         ({"message": "Forward it.", "trigger_config": {"keywords": ["mail"]}}, "keywords: mail"),
         ({"message": "ping", "trigger_config": {"memory": "dog"}}, "memory: dog"),
         ({"message": "buy", "when": "in 2 minutes"}, "you did not say in 2 minutes"),
+        ({"message": "buy", "trigger_config": {"in_minutes": 2}}, "you did not say 2"),
+        ({"message": "buy", "interval_minutes": 5}, "you did not say 5"),
+        ({"message": "buy", "in_hours": 3}, "you did not say 3"),
+        ({"message": "buy", "at": "2027-03-27T10:00"}, "you did not say 2027-03-27T10:00"),
+        ({"message": "buy", "schedule": "*/5 * * * *"}, "you did not say */5 * * * *"),
         ({"message": "x", "when": "tomorrow at 9", "preflight": {"tool": "send_letter"}}, "tools: send_letter"),
     ],
 )

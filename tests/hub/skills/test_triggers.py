@@ -157,6 +157,34 @@ async def test_the_defaults_are_offered_once_and_are_off_until_the_person_says_y
     assert "Weekly Digest" not in {one.name for one in await house.service.list(OWNER)}
 
 
+@pytest.mark.incident("I-23")
+async def test_a_deleted_skill_does_not_come_back_with_a_restart(home: Home, clock: VirtualClock) -> None:
+    async with open_house(home, clock) as house:
+        offer_tools(house)
+        await seed(house, home)
+        await house.service.update("Evening Recap", {"enabled": True}, OWNER, by_person=True)
+        await house.add_looking(schedule="0 6 * * *")
+        for name in ("Evening Recap", "look"):
+            await house.service.delete(name, OWNER)
+    async with open_house(home, clock) as house:
+        offer_tools(house)
+        await seed(house, home)
+        await house.run(DAY)
+        assert not {one.name for one in await house.service.list(OWNER)} & {"Evening Recap", "look"}
+        assert {fire.name for fire in await house.fires()} == {"Nightly Backup"}
+
+
+@pytest.mark.req("SKL-12")
+async def test_what_is_due_tomorrow_is_looked_for_in_memory_and_calendar(house: House, home: Home) -> None:
+    offer_tools(house)
+    await seed(house, home)
+    await house.service.update("Deadline Reminders", {"enabled": True}, OWNER, by_person=True)
+    await house.run(DAY)
+    (brief,) = house.thinker.briefs
+    assert "due tomorrow" in brief.text
+    assert {"gmail_list_events", "memory_list_facts"} <= {*(brief.required_tools or ())}
+
+
 @pytest.mark.req("SKL-05", "SKL-07", "SKL-08", "SKL-12")
 async def test_a_week_with_the_defaults_across_restarts_and_a_change_to_summer_time(
     home: Home, clock: VirtualClock
