@@ -239,6 +239,15 @@ class Settings(BaseSettings):
     )
     notify_chat_id: str = Field("", description="Chat there")
 
+    # channels
+    channel_poll_max_messages: int = Field(
+        3, ge=1, le=1000, description="Most messages of one chat that are read in a cycle (commands do not count)"
+    )
+    channel_poll_interval_ms: int = Field(10_000, ge=0, description="Length of a cycle")
+    channel_message_age_seconds: int = Field(
+        120, ge=1, description="Older messages that come in after an outage are listed and not answered"
+    )
+
     # embeddings
     embedding_provider: Literal["embedded", "ollama", "lmstudio", "openai", "compatible", "none"] = Field(
         "embedded", description="Who turns text into vectors; none leaves search to words alone"
@@ -331,6 +340,13 @@ class Settings(BaseSettings):
     )
     mail_ca_file: str = Field(
         "", description="Certificate (PEM file) of a private authority that mail and calendar servers may show"
+    )
+    telegram_bot_token: SecretStr | None = Field(None, description="Token of your own bot, from @BotFather")
+    telegram_api_url: WebAddress = Field(
+        "https://api.telegram.org", description="Address of the Bot API, if you run that yourself"
+    )
+    telegram_webhook_url: WebAddress = Field(
+        "", description="Public https address of this hub, if Telegram may call it; empty asks Telegram instead"
     )
     telegram_api_id: int | None = Field(None, description="Application id from my.telegram.org")
     telegram_api_hash: SecretStr | None = Field(None, description="Application hash from there")

@@ -36,6 +36,9 @@ from annabelle.hub.base_setup import (
     make_toolbox_config,
     open_storage,
 )
+from annabelle.hub.channels.accounts import ChannelAccounts
+from annabelle.hub.channels.inbox import ChannelInboxDeps
+from annabelle.hub.channels.service import HubChannels
 from annabelle.hub.component import Component
 from annabelle.hub.context import HubContext, HubConversations, HubServices
 from annabelle.hub.conversations.event_log import EventFanout
@@ -247,6 +250,16 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         base.redact,
         audit,
     )
+    channels = HubChannels(
+        ChannelInboxDeps(
+            base=base,
+            storage=storage,
+            accounts=ChannelAccounts(database, base.lifecycle.clock, audit),
+            gate=gate,
+            halted=lambda _name: False,
+            find_agent=lambda channel, chat_id: registry.config.agent_for_chat(channel, chat_id).agent_id,
+        )
+    )
     forgetting = ForgetService(
         ForgetTargets(
             home=home,
@@ -283,6 +296,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             stopper=stopper,
         ),
         agents=agents,
+        channels=channels,
         toolbox=toolbox,
         services=HubServices(
             approvals=approval_service,
@@ -328,6 +342,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         Component(start=skill_files.start, stop=skill_files.stop),
         Component(resume=offered.start),
         Component(resume=fires.start, stop=fires.stop),
+        Component(resume=channels.start, stop=channels.stop),
     )
     for component in components:
         stack.push_async_callback(component.stop)

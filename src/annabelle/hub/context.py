@@ -16,6 +16,7 @@ from annabelle.hub.agents.manager import AgentManager, AgentStatus
 from annabelle.hub.agents.stopper import Stopper
 from annabelle.hub.approvals.approval_answer import ApprovalService
 from annabelle.hub.base import HubBase, HubStorage, Phase
+from annabelle.hub.channels.service import HubChannels
 from annabelle.hub.conversations.event_log import EventFanout
 from annabelle.hub.conversations.message_gate import MessageGate
 from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters
@@ -90,6 +91,7 @@ class HubContext:
     security: HubSecurity
     conversations: HubConversations
     agents: AgentManager
+    channels: HubChannels
     toolbox: Toolbox
     services: HubServices
 

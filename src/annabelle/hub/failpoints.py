@@ -32,5 +32,8 @@ FORGETTING_FAILPOINTS = (
 )
 """Reached only when something is forgotten."""
 
+CHANNEL_FAILPOINTS = ("hub.after_update", "hub.after_update_read", "hub.before_send", "hub.after_send")
+"""Reached only on the way from and to a chat app."""
+
 SKILL_FAILPOINTS = ("hub.after_due", "hub.after_fire_begun", "hub.after_fire_work")
 """Reached only when a skill is due."""

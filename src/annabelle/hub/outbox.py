@@ -11,7 +11,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from annabelle.core.contract import TERMINAL
+from annabelle.channels import CHAT_APPS
 from annabelle.core.messages import StoredEvent, TurnEvent
 from annabelle.core.tools import JsonObject
 from annabelle.store import message_state, messages, threads
@@ -20,7 +20,6 @@ from annabelle.store.messages import StoredMessage
 _RECENT: Final = timedelta(days=1)
 _MOST: Final = 3
 _SHOWN_CHARS: Final = 500
-_READ_FROM_THREAD: Final = frozenset({"api", TERMINAL})
 
 
 def post(
@@ -48,7 +47,7 @@ def announce(conn: Connection, said: StoredMessage) -> list[StoredEvent]:
 
 def queue_delivery(conn: Connection, said: StoredMessage) -> None:
     """To be sent by its channel; a terminal or a program reads the thread, so for them it is there."""
-    if message_state.create_delivery(conn, said).state == "pending" and said.channel in _READ_FROM_THREAD:
+    if message_state.create_delivery(conn, said).state == "pending" and said.channel not in CHAT_APPS:
         message_state.finish_delivery(conn, said.id, "sent")
 
 

@@ -15,7 +15,8 @@ from annabelle.policy.rules.rule import collect_texts
 from annabelle.policy.turn_facts import CallFacts, TurnFacts, shorten
 
 _EVENTS: Final = ("keywords", "memory")
-_TIMES: Final = ("when", "at", "schedule", "in_minutes", "in_hours", "interval_minutes")
+_SPOKEN_TIMES: Final = ("when", "in_minutes", "in_hours")
+_REMINDER: Final = frozenset({"skill_id", "message", "name", *_SPOKEN_TIMES})
 _WORD: Final = re.compile(r"\w+")
 
 
@@ -85,8 +86,11 @@ def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         yield f"it would run by itself from then on, and your yes is for all of this: {_read(given, events, times)}"
     elif turn.tainted and given.get("message"):
         said = _words(turn.own_words)
-        moments = [text for name in _TIMES for text in collect_texts(times.get(name)) if _words(text) - said]
-        yield from (f"you did not say {shorten(moment)}" for moment in moments)
+        unsaid = [text for name in _SPOKEN_TIMES for text in collect_texts(given.get(name)) if _words(text) - said]
+        # A schedule in signs can mean more than the words in it.
+        others = (value for name, value in given.items() if name not in _REMINDER)
+        unsaid += [text for value in others for text in collect_texts(value)]
+        yield from (f"you did not say {shorten(text)}" for text in unsaid)
 
 
 def _read(given: JsonObject, events: Sequence[str], times: JsonObject) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -98,7 +99,7 @@ def was_told_since(connection: Connection, message: StoredMessage, since: dateti
 
 _insert_delivery = InsertNew(deliveries, ["message_id"])
 
-DeliveryState = Literal["pending", "sending", "sent", "unknown"]
+DeliveryState = Literal["pending", "sending", "sent", "unknown", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,11 @@ class Delivery:
     attempts: int
     created_at: datetime
     updated_at: datetime
+    sent_ids: list[str | None] | None
+
+    @property
+    def parts_sent(self) -> list[str | None]:
+        return list(self.sent_ids or ())
 
 
 def create_delivery(connection: Connection, message: StoredMessage) -> Delivery:
@@ -121,6 +127,7 @@ def create_delivery(connection: Connection, message: StoredMessage) -> Delivery:
         "channel": message.channel,
         "state": "pending",
         "attempts": 0,
+        "sent_ids": None,
         "created_at": at,
         "updated_at": at,
     }
@@ -140,12 +147,15 @@ def begin_delivery(connection: Connection, message_id: str) -> Delivery:
     return before
 
 
-def finish_delivery(connection: Connection, message_id: str, state: Literal["pending", "sent", "unknown"]) -> None:
+def finish_delivery(
+    connection: Connection, message_id: str, state: DeliveryState, sent_ids: Sequence[str | None] | None = None
+) -> None:
     """Records how the attempt ended; pending if it was certainly not sent. `sent` is final."""
+    parts = {} if sent_ids is None else {"sent_ids": list(sent_ids)}
     connection.execute(
         update(deliveries)
         .where(deliveries.c.message_id == message_id, deliveries.c.state != "sent")
-        .values(state=state, updated_at=now())
+        .values(state=state, updated_at=now(), **parts)
     )
 
 

@@ -179,11 +179,45 @@ deliveries = Table(
     Column("message_id", Text, ForeignKey("messages.id"), primary_key=True),
     Column("user_id", Text, nullable=False),
     Column("channel", Text, nullable=False),
-    Column("state", Text, nullable=False),  # pending | sending | sent | unknown
+    Column("state", Text, nullable=False),  # pending | sending | sent | unknown | failed
     Column("attempts", Integer, nullable=False),
     Column("created_at", UtcTimestamp, nullable=False),
     Column("updated_at", UtcTimestamp, nullable=False),
+    Column("sent_ids", JsonText, nullable=True),  # the channel's ids of the parts; null for one of unknown outcome
     _partial_index("ix_deliveries_open", "state", where="state != 'sent'"),
+)
+
+channel_accounts = Table(
+    "channel_accounts",
+    metadata,
+    Column("channel", Text, primary_key=True),
+    Column("account_id", Text, primary_key=True),
+    Column("user_id", Text, nullable=False),
+    Column("name", SafeText, nullable=False),
+    Column("created_at", UtcTimestamp, nullable=False),
+)
+
+channel_updates = Table(
+    "channel_updates",
+    metadata,
+    Column("position", Counter, primary_key=True, autoincrement=True),
+    Column("channel", Text, nullable=False),
+    Column("external_id", Text, nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("chat_id", Text, nullable=False),
+    Column("content", JsonText, nullable=True),  # removed once it is a message
+    Column("stale", Boolean, nullable=False),
+    Column("received_at", UtcTimestamp, nullable=False),
+    UniqueConstraint("channel", "external_id"),
+    _partial_index("ix_channel_updates_open", "position", where="content IS NOT NULL"),
+    sqlite_autoincrement=True,
+)
+
+channel_cursors = Table(
+    "channel_cursors",
+    metadata,
+    Column("channel", Text, primary_key=True),
+    Column("cursor", Text, nullable=False),
 )
 
 sessions = Table(

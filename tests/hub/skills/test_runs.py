@@ -316,6 +316,10 @@ async def test_what_is_said_to_a_chat_app_waits_in_the_outbox_and_a_terminal_rea
         ({"message": "buy", "in_hours": 3}, "you did not say 3"),
         ({"message": "buy", "at": "2027-03-27T10:00"}, "you did not say 2027-03-27T10:00"),
         ({"message": "buy", "schedule": "*/5 * * * *"}, "you did not say */5 * * * *"),
+        ({"message": "buy", "schedule": "* * * * *"}, "you did not say * * * * *"),
+        ({"message": "buy", "schedule": "* 9 * * *"}, "you did not say * 9 * * *"),
+        ({"message": "buy", "trigger_config": {"cronExpression": "*/5 * * * *"}}, "you did not say */5 * * * *"),
+        ({"message": "buy", "trigger_config": {"intervalMinutes": 9}}, "you did not say 9"),
         ({"message": "x", "when": "tomorrow at 9", "preflight": {"tool": "send_letter"}}, "tools: send_letter"),
     ],
 )

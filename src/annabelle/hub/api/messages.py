@@ -10,7 +10,7 @@ from fastapi import Path, Query, Request, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
-from annabelle.core.errors import NotFound
+from annabelle.core.errors import NotAllowed, NotFound
 from annabelle.core.messages import InboundMessage, Name, StoredEvent
 from annabelle.hub.api.endpoint import ID_SHAPE, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.api.threads import MessageProgress, MessageView
@@ -66,6 +66,8 @@ class EventList(BaseModel):
 async def send_message(request: Request, hub: TheHub, caller: Caller, wait: Wait = 0) -> Response:
     """Takes a message in: it is on disk when this answers, and will be answered exactly once."""
     new = await read_body(request, NewMessage)
+    if new.channel in hub.channels.names:
+        raise NotAllowed(f"The answer would be sent to {new.channel}.", hint="Use another channel.", field="channel")
     # Only the owner's programs may speak for somebody else.
     sender_id = (new.sender_id if caller.kind == "owner" else None) or caller.user_id
     inbound = InboundMessage(**new.model_dump(exclude={"sender_id"}), sender_id=sender_id, user_id=caller.user_id)

@@ -176,7 +176,7 @@ def park_turn(conn: Connection, message: StoredMessage, turn: ParkedTurn) -> Par
     note_resumed(conn, message, over=False)
     resume_if_answered(conn, message)
     waiting = tuple(one for one in asked if one.state == "pending")
-    return ParkedOutcome(render_questions(waiting) if waiting else _describe_answers(asked), waiting)
+    return ParkedOutcome(render_questions(waiting, message.channel) if waiting else _describe_answers(asked), waiting)
 
 
 def resume_if_answered(conn: Connection, message: StoredMessage) -> StoredMessage | None:

@@ -8,13 +8,15 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from annabelle.channels import CHAT_APPS
+from annabelle.core.contract import TERMINAL
 from annabelle.core.errors import NotAllowed
 from annabelle.core.messages import TurnEvent
 from annabelle.core.ports import AuditTrail
 from annabelle.core.text import escape_invisible, escape_invisible_json
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, name_in_words
 from annabelle.core.trace import current_trace
-from annabelle.store import approvals, messages, tasks, tool_calls
+from annabelle.store import approvals, messages, tasks, threads, tool_calls
 from annabelle.store.approvals import Approval
 from annabelle.store.messages import StoredMessage
 from annabelle.store.tasks import StoredTask
@@ -24,27 +26,28 @@ SHOWN_ARGUMENTS: Final = 40
 """Limits for chats. The API and the terminal show the whole question."""
 
 
-def render_questions(approvals: Sequence[Approval]) -> str:
-    return "\n\n".join(_render_question(approval) for approval in approvals)
+def render_questions(approvals: Sequence[Approval], channel: str = TERMINAL) -> str:
+    """The questions in words that can be followed where they are read."""
+    return "\n\n".join(_render_question(approval, in_chat_app=channel in CHAT_APPS) for approval in approvals)
 
 
-def _render_question(approval: Approval) -> str:
+def _render_question(approval: Approval, *, in_chat_app: bool) -> str:
+    whole = "" if in_chat_app else f": annabelle approvals show {approval.id}"
     lines = [f"May I call {name_in_words(escape_invisible(approval.tool))}?"]
     given = list(approval.arguments.items())
-    lines += [
-        f"  {escape_invisible(name)}: {_shorten_value(value, approval.id)}" for name, value in given[:SHOWN_ARGUMENTS]
-    ]
+    lines += [f"  {escape_invisible(name)}: {_shorten_value(value, whole)}" for name, value in given[:SHOWN_ARGUMENTS]]
     if len(given) > SHOWN_ARGUMENTS:
         left_out = len(given) - SHOWN_ARGUMENTS
-        lines.append(f"  [… {left_out} more arguments are left out here: annabelle approvals show {approval.id} …]")
+        lines.append(f"  [… {left_out} more arguments are left out here{whole} …]")
     if not given:
         lines.append("  (without arguments)")
     lines += [
         f"Why I ask: {' '.join(map(escape_invisible, approval.reasons)) or 'Policy wants your yes for this call.'}",
         "A yes makes exactly this call, once. Without an answer by "
         f"{format_deadline(approval.expires_at)} nothing is done.",
-        f"Answer with: annabelle approvals approve {approval.id} (or deny)",
     ]
+    if not in_chat_app:
+        lines.append(f"Answer with: annabelle approvals approve {approval.id} (or deny)")
     return "\n".join(lines)
 
 
@@ -80,13 +83,13 @@ def headline(approval: Approval) -> str:
     return f"{escape_invisible(approval.tool)} ({approval.id})"
 
 
-def _shorten_value(value: object, approval_id: str) -> str:
+def _shorten_value(value: object, whole: str) -> str:
     text = escape_invisible_json(value)
     if len(text) <= SHOWN_CHARS:
         return text
     half = SHOWN_CHARS // 2
     left_out = len(text) - 2 * half
-    cut = f"[… {left_out} of {len(text)} characters are left out here: annabelle approvals show {approval_id} …]"
+    cut = f"[… {left_out} of {len(text)} characters are left out here{whole} …]"
     return f"{text[:half]} {cut} {text[-half:]}"
 
 
@@ -121,8 +124,9 @@ def announce_task_question(conn: Connection, task_id: str, call_id: str) -> Stor
 def tell_task_question(conn: Connection, asked: Approval) -> StoredMessage:
     """Adds a message with the text of the stored question."""
     told: JsonObject = {"approvals": [asked.id], "question_of": asked.root_id}
+    channel = threads.load_thread(conn, asked.thread_id).channel
     return messages.add_agent_message(
-        conn, asked.thread_id, render_questions([asked]), f"{asked.call_id}:question", metadata=told
+        conn, asked.thread_id, render_questions([asked], channel), f"{asked.call_id}:question", metadata=told
     )
 
 

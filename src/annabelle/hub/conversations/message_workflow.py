@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
+from annabelle.channels import CHAT_APPS
 from annabelle.core.backoff import backoff_seconds
 from annabelle.core.contract import TurnBrief, TurnResult
 from annabelle.core.errors import AnnabelleError, ErrorBody, SecurityBlocked, StorageTrouble, TurnCancelled, Unavailable
@@ -32,7 +33,7 @@ from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters, load_call_context
 from annabelle.hub.memory.idle_threads import idle_seconds
-from annabelle.hub.outbox import describe_unasked
+from annabelle.hub.outbox import describe_unasked, queue_delivery
 from annabelle.hub.skills.fire_outcome import end_run, load_run_terms
 from annabelle.hub.tasks.task_notices import tell_unheard
 from annabelle.hub.trust.guard import MessageGuard, was_sender_told
@@ -84,6 +85,8 @@ def deliver(
         if parked is None
         else _add_question(conn, message, parked, _reply_metadata(result, unknown))
     )
+    if reply is not None and reply.channel in CHAT_APPS:
+        queue_delivery(conn, reply)
     written = threads.append_events(
         conn,
         message.thread_id,

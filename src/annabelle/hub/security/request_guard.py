@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import re
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -184,7 +185,8 @@ def validation_error(error: ValidationError | Sequence[object]) -> InvalidArgume
 
 _log = logging.getLogger(__name__)
 _OPEN_PATHS = frozenset({"/health"})
-_WEBHOOKS: Final = "/hooks/"
+_WEBHOOKS: Final = re.compile(r"/hooks/|/channels/[a-z]+/webhook$")
+"""They bring a secret of their own."""
 _TOKEN, _TRACE, _CLIENT = (name.lower().encode() for name in (TOKEN_HEADER, TRACE_HEADER, CLIENT_HEADER))
 _WANTED = frozenset({b"host", b"origin", b"content-length", b"authorization", _TOKEN, _TRACE, _CLIENT})
 _CORS = {
@@ -262,10 +264,10 @@ class RequestGuard:
         check_content_length(headers.get(b"content-length"), rules.max_body_bytes)
         if scope["path"] in _OPEN_PATHS:
             return None
-        if scope["path"].startswith(_WEBHOOKS):
-            # The secret in the path says which skill it is for. Guessing it is slowed down.
+        if _WEBHOOKS.match(scope["path"]) is not None:
+            # Guessing the secret is slowed down.
             client = scope.get("client")
-            rules.rate.check((_WEBHOOKS, client[0] if client else ""))
+            rules.rate.check(("webhooks", client[0] if client else ""))
             return None
         identity = self._identify(scope, headers)
         authorize_path(identity, scope["path"])

@@ -6,6 +6,7 @@ run by a model is a message in a thread of its own, whose turn ends the fire (SK
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
@@ -19,12 +20,14 @@ from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject, ToolResult
 from annabelle.core.trust import Trust
 from annabelle.hub.approvals.approval_store import ParkedOutcome
+from annabelle.hub.approvals.questions import render_questions
 from annabelle.hub.outbox import post
 from annabelle.policy.provenance import trust_after
 from annabelle.skills.due import retry_after
 from annabelle.skills.schedule import OneMoment, read_schedule
 from annabelle.skills.skill_input import SAY
 from annabelle.store import messages, skills, threads, tool_calls
+from annabelle.store.approvals import Approval
 from annabelle.store.messages import QueueLimits, StoredMessage
 from annabelle.store.skills import StoredFire, StoredSkill
 from annabelle.store.tool_calls import SeenToolResult
@@ -90,23 +93,25 @@ def end_fire(conn: Connection, fire: StoredFire, outcome: FireOutcome, at: datet
         return []
     if state == "failed":
         return _try_again(conn, skill, fire, outcome, at)
-    if state == "unknown":  # it may have happened, so it is not tried again
-        return tell(conn, skill, f"“{skill.name}” was interrupted: {outcome.text}", fire.id)
     over = isinstance(read_schedule(skill.trigger), OneMoment) and skill.next_due is None
     skills.change_skill(conn, skill.id, {"failures": 0} | ({"enabled": False} if over else {}))
+    if state == "unknown":  # it may have happened, so it is not tried again
+        return tell(conn, skill, f"“{skill.name}” was interrupted: {outcome.text}", fire.id)
     if state == "skipped":
         return tell(conn, skill, f"“{skill.name}” was not done. {outcome.text}", fire.id) if outcome.told else []
     return [] if is_reminder(skill) else _tell_result(conn, skill, fire, outcome, at)
 
 
-def park_fire(conn: Connection, fire_id: str, question: str, about: JsonObject) -> list[StoredEvent]:
+def park_fire(conn: Connection, fire_id: str, asked: Sequence[Approval]) -> list[StoredEvent]:
     """A run goes beyond what was confirmed: it waits, and the person is asked in the skill's chat (POL-09)."""
     skills.park_fire(conn, fire_id)
     skill = skills.load_skill_of_fire(conn, fire_id)
     if skill is None:
         return []
+    question = render_questions(asked, threads.load_thread(conn, skill.thread_id).channel)
+    ids = [one.id for one in asked]
     text = f"“{skill.name}” needs your yes to go on.\n\n{question}"
-    return tell(conn, skill, text, f"{fire_id}:asks:{about.get('approvals')}", **about)
+    return tell(conn, skill, text, f"{fire_id}:asks:{ids}", approvals=ids)
 
 
 def tell(conn: Connection, skill: StoredSkill, text: str, key: str, **about: object) -> list[StoredEvent]:
@@ -193,8 +198,7 @@ def end_run(
 ) -> list[StoredEvent]:
     """End the fire with its turn, or let it wait for the person's answer."""
     if parked is not None and parked.waits:
-        about: JsonObject = {"approvals": [one.id for one in parked.questions]}
-        return park_fire(conn, message.chat_id, parked.text, about) if parked.questions else []
+        return park_fire(conn, message.chat_id, parked.questions) if parked.questions else []
     fire = skills.load_fire(conn, message.chat_id)
     if parked is not None:
         return end_fire(conn, fire, FireOutcome(state="skipped", text=parked.text), at)

@@ -273,8 +273,9 @@ class FireRunner:
         assert skill.next_due is not None
         plan = plan_due(schedule, skill.next_due, at, cast("MissedPolicy", skill.missed))
         skills.add_fires(conn, skill, plan.fires)
-        skills.change_skill(conn, skill.id, {"next_due": plan.next_due})
         missed = [due for due, state in plan.fires if state == "missed"]
+        over = plan.next_due is None and len(missed) == len(plan.fires)  # else the end of its last fire says so
+        skills.change_skill(conn, skill.id, {"next_due": plan.next_due} | ({"enabled": False} if over else {}))
         if skill.missed != "list" or not missed:
             return []
         zone = self._service.time_zone

@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from annabelle.core.contract import TERMINAL
+from annabelle.channels import CHAT_APPS
 from annabelle.core.errors import ScannerDown, SecurityBlocked
 from annabelle.core.messages import now
 from annabelle.core.settings import Settings
@@ -29,7 +29,6 @@ _INSISTED_WITHIN: Final = timedelta(hours=1)
 _QUOTED: Final = "If a text that you quote is the reason, put it into a file and name that."
 _SAY_OTHERWISE: Final = f"Say it in other words. {_QUOTED}"
 _INSIST: Final = f"Say it in other words, or send it again to have it answered all the same. {_QUOTED}"
-_ASKED_AND_ANSWERED: Final = frozenset({"api", TERMINAL})
 """Channels where the sender waits for the response. In others the answer is sent into a chat."""
 
 
@@ -91,7 +90,7 @@ class MessageGuard:
                 f"The message could not be scanned, so it was not answered. {down.message}",
                 hint="Send it again in a moment. annabelle status says what the guardian is doing.",
             ) from down
-        may_insist = message.source == "user" and message.channel in _ASKED_AND_ANSWERED
+        may_insist = message.source == "user" and message.channel not in CHAT_APPS
         insists = found.risk == "high" and may_insist and await self._was_blocked(message)
         if insists:
             found = found.model_copy(update={"risk": "medium"})
@@ -132,7 +131,7 @@ class MessageGuard:
 
 def was_sender_told(conn: Connection, message: StoredMessage) -> bool:
     """Whether the sender was told of a block recently, so that a chat is not answered for each message."""
-    if message.channel in _ASKED_AND_ANSWERED:
+    if message.channel not in CHAT_APPS:
         return False
     return message_state.was_told_since(conn, message, now() - TOLD_AGAIN_AFTER)
 

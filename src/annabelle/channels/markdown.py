@@ -1,0 +1,170 @@
+"""Markdown for channels: cut where a reader would, and written in what the channel shows (CHN-05).
+
+A link always shows where it leads, and an image is one: what a channel fetches by itself can carry data out (I-12).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from html import escape, unescape
+from typing import Final
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+_FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+_parser: Final = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+
+
+def split_markdown(text: str, longest: int) -> list[str]:
+    """Cut a text into messages: between paragraphs, else lines, else words; code stays code on both sides."""
+    parts: list[str] = []
+    part = ""
+    for block in _blocks(text):
+        if part and len(part) + len(block) + 2 > longest:
+            parts.append(part)
+            part = ""
+        if len(block) <= longest:
+            part = f"{part}\n\n{block}" if part else block
+        else:
+            *whole, part = _cut_block(block, longest)
+            parts += whole
+    return [*parts, part] if part else parts
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Paragraphs and fenced code, each whole."""
+    lines: list[str] = []
+    fence = ""
+    for line in text.strip("\n").splitlines():
+        opened = _FENCE.match(line)
+        if not fence and not line.strip():
+            if lines:
+                yield "\n".join(lines)
+            lines = []
+            continue
+        if opened is not None and not fence:
+            if lines:
+                yield "\n".join(lines)
+            lines, fence = [line], opened[1]
+            continue
+        lines.append(line)
+        if fence and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+            yield "\n".join(lines)
+            lines, fence = [], ""
+    if lines:
+        yield "\n".join(lines)
+
+
+def _cut_block(block: str, longest: int) -> list[str]:
+    lines = block.splitlines()
+    opened = _FENCE.match(lines[0])
+    head, tail = ("", "") if opened is None else (f"{lines[0][:80]}\n", f"\n{opened[1]}")
+    inside = lines if opened is None else lines[1 : -1 if lines[-1].strip() == opened[1] else None]
+    room = max(longest - len(head) - len(tail), 1)
+    cut: list[str] = []
+    part = ""
+    for line in inside:
+        for piece in _cut_line(line, room):
+            if part and len(part) + len(piece) + 1 > room:
+                cut.append(part)
+                part = piece
+            else:
+                part = f"{part}\n{piece}" if part else piece
+    return [f"{head}{one}{tail}" for one in (*cut, part)]
+
+
+def _cut_line(line: str, room: int) -> Iterator[str]:
+    while len(line) > room:
+        at = line.rfind(" ", room // 2, room)
+        at = room if at < 0 else at
+        yield line[:at]
+        line = line[at:].removeprefix(" ")
+    yield line
+
+
+def render_html(text: str) -> str:
+    """The few tags that chat apps take: b, i, s, code, pre, a, blockquote. Everything else is text."""
+    return "".join(_render_blocks(_parser.parse(text))).strip("\n")
+
+
+def render_plain(text: str) -> str:
+    """Without marks, for a channel that refuses the marked text."""
+    return unescape(re.sub(r"<[^>]+>", "", render_html(text)))
+
+
+def _render_blocks(tokens: Sequence[Token]) -> Iterator[str]:
+    numbers: list[int | None] = []
+    row: list[str] = []
+    in_table = False
+    for token in tokens:
+        match token.type:
+            case "bullet_list_open":
+                numbers.append(None)
+            case "ordered_list_open":
+                numbers.append(int(token.attrs.get("start", 1)))
+            case "bullet_list_close" | "ordered_list_close":
+                numbers.pop()
+                yield "" if numbers else "\n"
+            case "list_item_open":
+                number = numbers[-1]
+                yield "  " * (len(numbers) - 1) + ("• " if number is None else f"{number}. ")
+                numbers[-1] = None if number is None else number + 1
+            case "heading_open":
+                yield "<b>"
+            case "heading_close":
+                yield "</b>\n\n"
+            case "paragraph_close":
+                yield "\n" if numbers else "\n\n"
+            case "blockquote_open":
+                yield "<blockquote>"
+            case "blockquote_close":
+                yield "</blockquote>\n"
+            case "fence" | "code_block":
+                language = escape(token.info.split()[0]) if token.info.split() else ""
+                inside = escape(token.content.rstrip("\n"), quote=False)
+                inside = f'<code class="language-{language}">{inside}</code>' if language else inside
+                yield f"<pre>{inside}</pre>\n\n"
+            case "hr":
+                yield "———\n\n"
+            case "table_open" | "table_close":
+                in_table = token.type == "table_open"
+                yield "" if in_table else "\n"
+            case "tr_close":
+                yield " | ".join(row) + "\n"
+                row = []
+            case "inline":
+                shown = "".join(_render_inline(token.children or ()))
+                if in_table:
+                    row.append(shown)
+                else:
+                    yield shown
+            case _:
+                pass
+
+
+_TAGS: Final = {"strong": "b", "em": "i", "s": "s"}
+
+
+def _render_inline(tokens: Sequence[Token]) -> Iterator[str]:
+    address, shown = "", ""
+    for token in tokens:
+        kind, _, side = token.type.rpartition("_")
+        if kind in _TAGS and side in ("open", "close"):
+            yield f"<{'/' if side == 'close' else ''}{_TAGS[kind]}>"
+        elif token.type == "link_open":
+            address, shown = str(token.attrs.get("href", "")), ""
+        elif token.type == "link_close":
+            seen = shown.strip() in (address, address.removeprefix("mailto:"))
+            yield "" if seen else f" ({escape(address, quote=False)})"
+            address = ""
+        elif token.type == "image":
+            yield escape(f"{token.content} ({token.attrs.get('src', '')})".strip(), quote=False)
+        elif token.type == "code_inline":
+            yield f"<code>{escape(token.content, quote=False)}</code>"
+        elif token.type in ("softbreak", "hardbreak"):
+            yield "\n"
+        else:
+            shown += token.content
+            yield escape(token.content, quote=False)

@@ -1,0 +1,1 @@
+"""Telegram by a bot of one's own."""

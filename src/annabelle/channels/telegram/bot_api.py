@@ -1,0 +1,83 @@
+"""A client of the Bot API. It tells what was certainly not done from what may have been."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final, cast
+
+import httpx
+
+from annabelle.channels.channel import DeliveryUnknown, NotDelivered
+from annabelle.core.tools import JsonObject
+
+_SECONDS: Final = 20.0
+_AGAIN_SECONDS: Final = 5.0
+
+
+class BotApi:
+    def __init__(self, address: str, token: str) -> None:
+        self._address, self._token = address.rstrip("/"), token
+        self._http = httpx.AsyncClient(timeout=_SECONDS, trust_env=False)
+
+    async def call(
+        self,
+        method: str,
+        arguments: Mapping[str, object],
+        *,
+        file: tuple[str, Path] | None = None,
+        wait_seconds: float = 0.0,
+    ) -> object:
+        """The result of a method. Raises NotDelivered or DeliveryUnknown; neither names the token."""
+        url = f"{self._address}/bot{self._token}/{method}"
+        timeout = httpx.Timeout(_SECONDS, read=_SECONDS + wait_seconds)
+        try:
+            if file is None:
+                reply = await self._http.post(url, json=dict(arguments), timeout=timeout)
+            else:
+                field, path = file
+                form = {name: str(value) for name, value in arguments.items()}
+                with path.open("rb") as content:
+                    reply = await self._http.post(url, data=form, files={field: (path.name, content)}, timeout=timeout)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            raise NotDelivered("Telegram is out of reach.", retry_after=_AGAIN_SECONDS) from error
+        except httpx.HTTPError as error:
+            raise DeliveryUnknown("The connection to Telegram broke.") from error
+        return self._read(reply)
+
+    async def download(self, path: str, target: Path, most_bytes: int) -> None:
+        url = f"{self._address}/file/bot{self._token}/{path}"
+        try:
+            async with self._http.stream("GET", url) as reply:
+                if reply.status_code != HTTPStatus.OK:
+                    raise NotDelivered("Telegram does not hand out the file.")
+                written = 0
+                with target.open("wb") as file:
+                    async for chunk in reply.aiter_bytes():
+                        written += len(chunk)
+                        if written > most_bytes:
+                            raise NotDelivered("The file is too large.")
+                        file.write(chunk)
+        except httpx.HTTPError as error:
+            raise NotDelivered("The connection to Telegram broke.", retry_after=_AGAIN_SECONDS) from error
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    def _read(self, reply: httpx.Response) -> object:
+        try:
+            body = cast("JsonObject", reply.json())
+            if body["ok"] is True:
+                return body["result"]
+            reason = str(body.get("description", "")) or f"status {reply.status_code}"
+            wait = cast("JsonObject", body.get("parameters") or {}).get("retry_after")
+        except (ValueError, KeyError, TypeError, AttributeError):
+            # A proxy answered, and may have passed it on before.
+            raise DeliveryUnknown(f"Telegram's answer cannot be read (status {reply.status_code}).") from None
+        reason = reason.replace(self._token, "…")
+        if reply.status_code == HTTPStatus.TOO_MANY_REQUESTS:
+            raise NotDelivered(f"Telegram asks to wait: {reason}", retry_after=float(cast("int", wait or 1)))
+        if reply.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise DeliveryUnknown(f"Telegram failed: {reason}")
+        raise NotDelivered(f"Telegram refused: {reason}")

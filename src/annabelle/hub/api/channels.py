@@ -1,0 +1,130 @@
+"""`/channels`: which chat apps are connected, whose accounts may speak there, and their webhooks."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Annotated, Final, cast
+
+from fastapi import Path, Request
+from pydantic import Field
+
+from annabelle.core.errors import InvalidArguments, NotFound, TooLarge
+from annabelle.core.messages import OWNER
+from annabelle.core.tools import JsonObject
+from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
+from annabelle.hub.context import HubContext
+from annabelle.hub.security.users_file import USER_ID
+
+router = ApiRouter("channels")
+_MOST_BYTES: Final = 1024 * 1024
+_SECRET: Final = "x-telegram-bot-api-secret-token"  # noqa: S105  the name of a header
+ChannelName = Annotated[str, Path(max_length=40, examples=["telegram"])]
+
+
+class LinkedAccountView(ApiAnswer):
+    """An account whose messages are answered."""
+
+    channel: str
+    account_id: str
+    user_id: str
+    name: str
+    created_at: datetime
+
+
+class ChannelView(ApiAnswer):
+    """One channel, and how it is."""
+
+    name: str
+    state: str
+    account: str = Field(description="Annabelle's own name there")
+    trouble: str | None
+    since: datetime | None
+    ignored: int = Field(description="Messages of strangers and programs since the start; nobody answered them")
+
+
+class ChannelList(ApiAnswer):
+    channels: list[ChannelView]
+    accounts: list[LinkedAccountView]
+
+
+class PairingRequest(ApiBody):
+    """Whose account will be paired."""
+
+    user_id: str = Field(default=OWNER, pattern=USER_ID)
+
+
+class PairingView(ApiAnswer):
+    code: str = Field(description="To be sent to Annabelle in that channel; used once")
+    account: str = Field(description="Annabelle's own name there")
+    invite: str = Field(description="An address that opens the chat and sends the code; may be empty")
+    expires_at: datetime
+
+
+class AccountLink(ApiBody):
+    """An account that may speak without a code."""
+
+    account_id: str = Field(min_length=1, max_length=200)
+    user_id: str = Field(default=OWNER, pattern=USER_ID)
+
+
+@router.get("/channels", **document("Chat apps and who may speak there"))
+async def list_channels(hub: TheHub, _caller: Caller) -> ChannelList:
+    """What is set up, and every account that was paired. An account that is not listed is not answered."""
+    ignored = hub.channels.accounts.ignored
+    views = [ChannelView.from_row(one, ignored=ignored[one.name]) for one in hub.channels.statuses()]
+    accounts = [LinkedAccountView.from_row(one) for one in await hub.channels.accounts.list()]
+    return ChannelList(channels=views, accounts=accounts)
+
+
+@router.post("/channels/{name}/pair", **document("Make a pairing code", 404, body=PairingRequest))
+async def pair_channel(name: ChannelName, hub: TheHub, _caller: Caller, request: Request) -> PairingView:
+    """Whoever sends this code in the channel within ten minutes is that person from then on."""
+    wanted = await read_body(request, PairingRequest)
+    status = next((one for one in hub.channels.statuses() if one.name == name), None)
+    if status is None:
+        raise NotFound(f"{name} is not set up.", hint="docs/channels.md says how.")
+    _check_user(hub, wanted.user_id)
+    made = hub.channels.accounts.make_code(name, wanted.user_id)
+    invite = status.invite.format(code=made.code)
+    return PairingView(code=made.code, account=status.account, invite=invite, expires_at=made.expires_at)
+
+
+@router.post("/channels/{name}/accounts", **document("Let an account speak", 404, body=AccountLink))
+async def link_account(name: ChannelName, hub: TheHub, _caller: Caller, request: Request) -> LinkedAccountView:
+    """For an account whose id you know."""
+    wanted = await read_body(request, AccountLink)
+    if name not in hub.channels.names:
+        raise NotFound(f"{name} is not set up.", hint="docs/channels.md says how.")
+    _check_user(hub, wanted.user_id)
+    return LinkedAccountView.from_row(await hub.channels.accounts.link(name, wanted.account_id, wanted.user_id))
+
+
+@router.delete("/channels/{name}/accounts/{account_id}", status_code=204, **document("Take an account back", 404))
+async def unlink_account(
+    name: ChannelName, account_id: Annotated[str, Path(max_length=200)], hub: TheHub, _caller: Caller
+) -> None:
+    """It is a stranger again, at once."""
+    await hub.channels.accounts.unlink(name, account_id)
+
+
+@router.post("/channels/{name}/webhook", **document("An update of a channel", 404))
+async def receive_update(name: ChannelName, hub: TheHub, request: Request) -> JsonObject:
+    """Answered once it is stored; it needs the secret that the channel was given, and no token."""
+    body = await request.body()
+    if len(body) > _MOST_BYTES:
+        raise TooLarge("The update is too large.")
+    secret = request.headers.get(_SECRET, "")
+    try:
+        update: object = json.loads(body)
+    except ValueError:
+        update = None
+    if not isinstance(update, dict):
+        raise InvalidArguments("The update is no JSON object.")
+    await hub.channels.receive_webhook(name, secret, cast("JsonObject", update))
+    return {}
+
+
+def _check_user(hub: HubContext, user_id: str) -> None:
+    if user_id != OWNER and hub.security.users.users.get(user_id) is None:
+        raise NotFound(f"There is no user {user_id}.", hint=f"Add them first: annabelle users add {user_id}")

@@ -1,0 +1,245 @@
+"""Sends what is to be said in chat apps: each message once and in order, or visibly of unknown outcome (TRU-02)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Final, cast
+
+from sqlalchemy import Connection
+
+from annabelle.channels.channel import Button, Channel, DeliveryUnknown, NotDelivered, OutgoingPart
+from annabelle.channels.markdown import split_markdown
+from annabelle.core.background import BackgroundTasks
+from annabelle.core.errors import AnnabelleError
+from annabelle.core.failpoints import failpoint
+from annabelle.core.messages import StoredEvent
+from annabelle.core.tools import JsonObject
+from annabelle.hub.base import HubBase, HubStorage, write_until_stored
+from annabelle.hub.channels.lanes import Chat, ChatLanes
+from annabelle.hub.conversations.event_log import WriteResult
+from annabelle.hub.outbox import post
+from annabelle.store import message_state, messages
+from annabelle.store.message_state import Delivery, DeliveryState
+from annabelle.store.messages import StoredMessage
+
+_log = logging.getLogger(__name__)
+_RETRY_SECONDS: Final = 1.0
+_LONGEST_WAIT: Final = 300.0
+_SHOWN_CHARS: Final = 80
+_ABOUT: Final = "delivery_of"
+_TOLD: Final = frozenset({"message", "error", "approval", "notice"})
+
+
+class ChannelDelivery:
+    def __init__(self, base: HubBase, storage: HubStorage) -> None:
+        self._base, self._storage = base, storage
+        self._channels: dict[str, Channel] = {}
+        self._wake, self._tasks, self._lanes = asyncio.Event(), BackgroundTasks(), ChatLanes()
+        storage.events.subscribe(self._on_events)
+
+    async def start(self, opened: Sequence[Channel]) -> None:
+        """Send what an earlier process left, and what is said from now on."""
+        self._channels = {channel.name: channel for channel in opened}
+        if self._channels:
+            self._tasks.start(self._send_pending())
+
+    async def stop(self) -> None:
+        await self._tasks.stop()
+        await self._lanes.stop()
+
+    def _on_events(self, events: Sequence[StoredEvent]) -> None:
+        if any(event.type in _TOLD for event in events):
+            self._wake.set()
+
+    async def _send_pending(self) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                found = await self._storage.database.read(self._load_pending)
+            except AnnabelleError as trouble:
+                _log.error("What is to be sent cannot be read yet: %s", trouble.message)
+                await asyncio.sleep(_RETRY_SECONDS)
+                continue
+            for chat, waiting in groupby(sorted(found, key=_chat_of), key=_chat_of):
+                ordered = sorted(waiting, key=lambda one: one.position)
+                self._lanes.start(chat, lambda chat=chat, ordered=ordered: self._send_in_order(chat, ordered))
+            await self._wake.wait()
+
+    def _load_pending(self, conn: Connection) -> list[StoredMessage]:
+        pending = message_state.list_unfinished_deliveries(conn)
+        return [messages.load_message(conn, one.message_id) for one in pending if one.channel in self._channels]
+
+    async def _send_in_order(self, chat: Chat, waiting: Sequence[StoredMessage]) -> None:
+        channel = self._channels[chat[0]]
+        for message in waiting:
+            seconds = await self._send(channel, message)
+            if seconds is not None:
+                asyncio.get_running_loop().call_later(min(seconds, _LONGEST_WAIT), self._wake.set)
+                return
+        self._wake.set()  # more may have been said meanwhile
+
+    async def _send(self, channel: Channel, message: StoredMessage) -> float | None:
+        """Send the parts that were not sent yet. Returns after how many seconds to go on, None once it is over."""
+        parts = await asyncio.to_thread(self._make_parts, channel, message)
+        before = await self._begin(message.id)
+        sent = before.parts_sent
+        if before.state == "sending":
+            sent.append(None)  # the hub was killed while it sent this part
+        while before.state in ("pending", "sending") and len(sent) < len(parts):
+            failpoint("hub.before_send")
+            try:
+                sent.append(await channel.send(message.chat_id, parts[len(sent)]))
+            except DeliveryUnknown as unknown:
+                _log.warning("%s: %s", message.id, unknown.message)
+                sent.append(None)
+            except NotDelivered as refused:
+                if refused.retry_after is None:
+                    await self._finish(message, "failed", sent, refused.message)
+                    return None
+                await self._finish(message, "pending", sent)
+                return refused.retry_after
+            failpoint("hub.after_send")
+            if len(sent) < len(parts):
+                await self._finish(message, "pending", sent)
+                await self._begin(message.id)
+        if before.state in ("pending", "sending"):
+            await self._finish(message, "unknown" if None in sent else "sent", sent)
+        return None
+
+    async def _begin(self, message_id: str) -> Delivery:
+        database = self._storage.database
+        return await write_until_stored(
+            message_id, lambda: database.write(lambda conn: message_state.begin_delivery(conn, message_id))
+        )
+
+    async def _finish(
+        self, message: StoredMessage, state: DeliveryState, sent: Sequence[str | None], why: str = ""
+    ) -> None:
+        def write(conn: Connection) -> WriteResult[None]:
+            message_state.finish_delivery(conn, message.id, state, sent)
+            unsure = state == "unknown" and _ABOUT not in message.metadata
+            shown = message.content[:_SHOWN_CHARS]
+            text = f"It is not certain that this reached you: “{shown}…”" if unsure else ""
+            about: JsonObject = {_ABOUT: message.id}
+            events = post(conn, message.thread_id, text, f"unknown:{message.id}", about) if unsure else []
+            return WriteResult(None, message.user_id, events)
+
+        await write_until_stored(message.id, lambda: self._storage.events.transact(write))
+        if state in ("unknown", "failed"):
+            said = "It is not known whether a message arrived" if state == "unknown" else "A message was not delivered"
+            where = f"in the chat {message.chat_id} of {message.channel}"
+            self._base.notices.add(
+                f"delivery:{message.channel}:{message.chat_id}", f"{said} {where}. {why}".strip(), "warning"
+            )
+
+    def _make_parts(self, channel: Channel, message: StoredMessage) -> list[OutgoingPart]:
+        file = message.metadata.get("file")
+        texts = split_markdown(message.content, channel.longest)
+        parts = [OutgoingPart(text) for text in texts]
+        if isinstance(file, str):
+            parts.append(OutgoingPart("", file=Path(file)))
+        buttons = _make_buttons(message)
+        if buttons and texts:
+            parts[len(texts) - 1] = OutgoingPart(texts[-1], buttons)
+        return parts
+
+
+def _chat_of(message: StoredMessage) -> Chat:
+    return message.channel, message.chat_id
+
+
+def _make_buttons(message: StoredMessage) -> list[Button]:
+    """What can be answered by a press: what a command offers, and open questions."""
+    given = cast("list[JsonObject]", message.metadata.get("buttons") or [])
+    buttons = [Button(str(one["label"]), str(one["command"])) for one in given]
+    asked = cast("list[str]", message.metadata.get("approvals") or [])
+    for number, approval_id in enumerate(asked, 1):
+        of = f" ({number})" if len(asked) > 1 else ""
+        buttons += [Button(f"Yes{of}", f"/approve {approval_id}"), Button(f"No{of}", f"/deny {approval_id}")]
+    return buttons
+
+
+class TurnProgress:
+    """Shows in the chat that a turn works: the typing sign, and one line per tool that is edited in place (CHN-06)."""
+
+    def __init__(self, storage: HubStorage) -> None:
+        self._storage = storage
+        self._channels: dict[str, Channel] = {}
+        self._running: dict[str, _ShownTurn] = {}
+        self._tasks = BackgroundTasks()
+        storage.events.subscribe(self._on_events)
+
+    def start(self, opened: Sequence[Channel]) -> None:
+        self._channels = {channel.name: channel for channel in opened}
+
+    async def stop(self) -> None:
+        await self._tasks.stop()
+
+    def _on_events(self, events: Sequence[StoredEvent]) -> None:
+        for event in events if self._channels else ():
+            shown = self._running.get(event.message_id)
+            if event.type == "done":
+                if shown is not None:
+                    shown.end()
+            elif event.type in ("think", "text", "tool_start"):
+                if shown is None:
+                    shown = self._running[event.message_id] = _ShownTurn()
+                    self._tasks.start(self._show(event.message_id, shown))
+                if event.type == "tool_start":
+                    shown.name_tool(str(event.data.get("tool", "")))
+
+    async def _show(self, message_id: str, shown: _ShownTurn) -> None:
+        try:
+            message = await self._storage.database.read(lambda conn: messages.load_message(conn, message_id))
+            channel = self._channels.get(message.channel)
+            if channel is not None:
+                await shown.run(channel, message.chat_id)
+        except Exception as error:  # noqa: BLE001  a sign for people only; the answer comes by another way
+            _log.info("The progress of %s cannot be shown: %s", message_id, error)
+        finally:
+            self._running.pop(message_id, None)
+
+
+class _ShownTurn:
+    """One turn that is under way."""
+
+    _TYPING_SECONDS: Final = 4.0
+    _QUIET_SECONDS: Final = 2.0
+
+    def __init__(self) -> None:
+        self._changed, self._over, self._line = asyncio.Event(), False, ""
+
+    def name_tool(self, tool: str) -> None:
+        self._line = f"⚙ {tool.replace('_', ' ')} …"
+        self._changed.set()
+
+    def end(self) -> None:
+        self._over = True
+        self._changed.set()
+
+    async def run(self, channel: Channel, chat_id: str) -> None:
+        sent_id, written = None, ""
+        try:
+            while not self._over:
+                await channel.show_typing(chat_id)
+                await self._wait(self._QUIET_SECONDS if self._line != written else self._TYPING_SECONDS)
+                if self._over or self._line == written:
+                    continue
+                written, part = self._line, OutgoingPart(self._line)
+                if sent_id is None:
+                    sent_id = await channel.send(chat_id, part)
+                else:
+                    await channel.edit(chat_id, sent_id, part)
+        finally:
+            if sent_id is not None:
+                await channel.remove(chat_id, [sent_id])
+
+    async def _wait(self, seconds: float) -> None:
+        self._changed.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), seconds)

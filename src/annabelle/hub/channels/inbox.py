@@ -1,0 +1,251 @@
+"""What comes in: stored before it is acknowledged, read once and in order, and never answered if nobody paired it.
+
+A message that came while nobody listened is listed and not answered; at most a few of a chat are read in one cycle, so
+that no loop of machines can run up a bill (CHN-04, CST-07, CST-08, I-16, I-20).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection
+
+from annabelle.channels.channel import Attachment, Channel, Update
+from annabelle.core.background import BackgroundTasks
+from annabelle.core.errors import AnnabelleError, TooManyRequests, Unavailable
+from annabelle.core.failpoints import failpoint
+from annabelle.core.messages import InboundMessage
+from annabelle.hub.base import HubBase, HubStorage
+from annabelle.hub.channels.accounts import ChannelAccounts
+from annabelle.hub.channels.lanes import Chat, ChatLanes
+from annabelle.hub.conversations.event_log import WriteResult
+from annabelle.hub.conversations.message_gate import MessageGate
+from annabelle.hub.outbox import post
+from annabelle.store import channels, threads
+from annabelle.store.channels import LinkedAccount, StoredUpdate
+
+_log = logging.getLogger(__name__)
+MOST_CHARS: Final = 100_000
+MOST_BYTES: Final = 20 * 1024 * 1024
+_RETRY_SECONDS: Final = 1.0
+_KNOWN_FOR: Final = timedelta(days=7)
+"""Channels repeat what was not acknowledged for a day or two."""
+_LISTED: Final = 10
+_SHOWN_CHARS: Final = 200
+RECEIVED: Final = "received"
+"""Folder of the workspace for files that people send."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelInboxDeps:
+    base: HubBase
+    storage: HubStorage
+    accounts: ChannelAccounts
+    gate: MessageGate
+    halted: Callable[[str], bool]
+    """Whether the owner has stopped this channel."""
+    find_agent: Callable[[str, str], str]
+    """The agent of a chat, by its channel and id."""
+
+
+class ChannelInbox:
+    def __init__(self, deps: ChannelInboxDeps) -> None:
+        self._deps, self._settings = deps, deps.base.settings
+        self._channels: dict[str, Channel] = {}
+        self._wake, self._tasks, self._lanes = asyncio.Event(), BackgroundTasks(), ChatLanes()
+        self._read: defaultdict[Chat, deque[float]] = defaultdict(deque)
+        self._again_in: float | None = None
+
+    async def start(self, opened: Sequence[Channel]) -> None:
+        """Read what an earlier process left, and what comes in from now on."""
+        self._channels = {channel.name: channel for channel in opened}
+        self._tasks.start(self._read_open())
+
+    async def stop(self) -> None:
+        await self._tasks.stop()
+        await self._lanes.stop()
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    async def take_in(
+        self, channel: Channel, updates: Sequence[Update], cursor: str | None = None, *, after_outage: bool = False
+    ) -> None:
+        """Store what people sent; ignore everybody else without a word. The channel may forget it after this."""
+        known: list[tuple[Update, LinkedAccount]] = []
+        for update in updates:
+            account = None if update.automatic else await self._admit(channel, update)
+            if account is None:
+                self._deps.accounts.ignored[channel.name] += 1
+            else:
+                known.append((update, account))
+        oldest = self._deps.base.lifecycle.clock.now() - timedelta(seconds=self._settings.channel_message_age_seconds)
+
+        def store(conn: Connection) -> None:
+            for update, account in known:
+                content, stale = update.model_dump(mode="json"), after_outage and update.sent_at < oldest
+                channels.add_update(conn, account, update.external_id, update.chat_id, content, stale=stale)
+            if cursor is not None:
+                channels.write_cursor(conn, channel.name, cursor)
+
+        if known or cursor is not None:
+            await self._deps.storage.database.write(store)
+        failpoint("hub.after_update")
+        if known:
+            self._wake.set()
+
+    async def _admit(self, channel: Channel, update: Update) -> LinkedAccount | None:
+        """The account of a sender who may speak here. A pairing code is used up by this."""
+        account = await self._deps.accounts.find(channel.name, update.sender_id)
+        if account is not None:
+            return account if update.addressed else None
+        paired = await self._deps.accounts.pair(channel.name, update)
+        if paired is not None:
+            text = f"You are connected as {paired.user_id}. Write to me here; /help lists what else there is."
+            await self._say(paired, update.chat_id, text, f"paired:{update.external_id}")
+        return None
+
+    async def _read_open(self) -> None:
+        await self._deps.base.lifecycle.wait_ready()
+        await self._deps.storage.database.write(lambda conn: channels.delete_old_updates(conn, _KNOWN_FOR))
+        while True:
+            self._wake.clear()
+            self._again_in = None
+            try:
+                self._start_lanes(await self._deps.storage.database.read(channels.list_open_updates))
+            except AnnabelleError as trouble:
+                _log.error("What came in cannot be read yet: %s", trouble.message)
+                self._again_in = _RETRY_SECONDS
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), self._again_in)
+
+    def _start_lanes(self, found: Sequence[StoredUpdate]) -> None:
+        def chat_of(one: StoredUpdate) -> Chat:
+            return one.channel, one.chat_id
+
+        for chat, rows in groupby(sorted(found, key=chat_of), key=chat_of):
+            listed = list(rows)
+            if chat[0] in self._channels and not self._deps.halted(chat[0]):
+                self._lanes.start(chat, lambda chat=chat, listed=listed: self._read_chat(chat, listed))
+
+    async def _read_chat(self, chat: Chat, rows: Sequence[StoredUpdate]) -> None:
+        await self._list_stale([row for row in rows if row.stale])
+        for row in rows:
+            if row.stale or row.content is None:
+                continue
+            update = Update.model_validate(row.content)
+            wait = 0.0 if update.text.startswith("/") else self._seconds_to_wait(chat)
+            if wait > 0:
+                self._retry_in(wait)
+                return
+            if not await self._take(row, update):
+                return
+        if rows:
+            self._wake.set()  # more may have come meanwhile
+
+    def _seconds_to_wait(self, chat: Chat) -> float:
+        """Until another message of this chat may be read: so many in each cycle."""
+        cycle, taken = self._settings.channel_poll_interval_ms / 1000, self._read[chat]
+        while taken and taken[0] <= time.monotonic() - cycle:
+            taken.popleft()
+        if len(taken) >= self._settings.channel_poll_max_messages:
+            return taken[0] + cycle - time.monotonic()
+        taken.append(time.monotonic())
+        return 0.0
+
+    async def _take(self, row: StoredUpdate, update: Update) -> bool:
+        """Make it a message. False if it has to wait, and with it the rest of the chat."""
+        channel = self._channels[row.channel]
+        if update.pressed is not None:
+            with contextlib.suppress(AnnabelleError):
+                await channel.acknowledge(update.pressed)
+        try:
+            text = await self._read_text(channel, update)
+            message = InboundMessage(
+                channel=row.channel,
+                chat_id=row.chat_id,
+                sender_id=update.sender_id,
+                user_id=row.user_id,
+                text=text,
+                external_id=update.external_id,
+                sent_at=update.sent_at,
+            )
+            await self._deps.gate.receive(message)
+        except (TooManyRequests, Unavailable) as busy:
+            self._retry_in(float(getattr(busy, "retry_after", None) or _RETRY_SECONDS))
+            return False
+        except AnnabelleError as refused:
+            account = LinkedAccount(row.channel, update.sender_id, row.user_id, update.sender_name, row.received_at)
+            text = refused.message if refused.hint is None else f"{refused.message} {refused.hint}"
+            await self._say(account, row.chat_id, text, f"refused:{row.channel}:{row.external_id}")
+        failpoint("hub.after_update_read")
+        await self._deps.storage.database.write(lambda conn: channels.close_updates(conn, [row.position]))
+        return True
+
+    async def _read_text(self, channel: Channel, update: Update) -> str:
+        """The words, and which files came with them."""
+        if len(update.text) > MOST_CHARS:
+            raise AnnabelleError(
+                f"That message is too long: {len(update.text):,} characters.", hint="Send it as a file."
+            )
+        notes = [await self._fetch(channel, one, update) for one in update.attachments]
+        return "\n".join(filter(None, [update.text, *notes]))
+
+    async def _fetch(self, channel: Channel, attachment: Attachment, update: Update) -> str:
+        if attachment.kind == "voice":
+            raise AnnabelleError("I cannot listen to voice notes here.", hint="Please write it.")
+        if attachment.size is not None and attachment.size > MOST_BYTES:
+            raise AnnabelleError(f"{attachment.name} is larger than {MOST_BYTES // 1024**2} MB.", hint="Send less.")
+        name = f"{update.sent_at:%Y-%m-%d-%H%M%S}-{_safe_name(attachment.name)}"
+        folder = self._deps.base.settings.workspace_path or self._deps.base.home.workspace
+        target = Path(folder) / RECEIVED / name
+        await asyncio.to_thread(target.parent.mkdir, parents=True, exist_ok=True)
+        await channel.fetch(attachment, target, MOST_BYTES)
+        return f"(I sent you the file {RECEIVED}/{name})"
+
+    async def _list_stale(self, rows: Sequence[StoredUpdate]) -> None:
+        """Say once what was written while nobody listened, so that the person can decide."""
+        for user_id, found in groupby(rows, key=lambda row: row.user_id):
+            missed = list(found)
+            texts = [Update.model_validate(row.content).text for row in missed if row.content is not None]
+            shown = [f"• {text[:_SHOWN_CHARS]}" for text in texts[:_LISTED]]
+            if len(texts) > _LISTED:
+                shown.append(f"… and {len(texts) - _LISTED} more")
+            text = "\n".join(
+                ["I was away when you wrote this, and have not answered it:", *shown, "Say again what still matters."]
+            )
+            account = LinkedAccount(missed[0].channel, "", user_id, "", missed[0].received_at)
+            key = f"stale:{missed[0].channel}:{missed[-1].external_id}"
+            await self._say(account, missed[0].chat_id, text, key, closed=[row.position for row in missed])
+
+    async def _say(self, account: LinkedAccount, chat_id: str, text: str, key: str, closed: Sequence[int] = ()) -> None:
+        agent_id = self._deps.find_agent(account.channel, chat_id)
+
+        def write(conn: Connection) -> WriteResult[None]:
+            thread = threads.find_or_create_thread(
+                conn, channel=account.channel, chat_id=chat_id, user_id=account.user_id, agent_id=agent_id
+            )
+            if closed:
+                channels.close_updates(conn, list(closed))
+            return WriteResult(None, account.user_id, post(conn, thread.id, text, key))
+
+        await self._deps.storage.events.transact(write)
+
+    def _retry_in(self, seconds: float) -> None:
+        """Look again later; the loop may be waiting for something to come in."""
+        asyncio.get_running_loop().call_later(seconds, self._wake.set)
+
+
+def _safe_name(name: str) -> str:
+    kept = "".join(sign if sign.isalnum() or sign in "._- " else "_" for sign in Path(name).name).strip(". ")
+    return kept[-100:] or "file"

@@ -1,0 +1,155 @@
+"""The channels of a hub: opened from the settings, listened to, and shown with what they did."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final, Literal
+
+from annabelle.channels.channel import Channel, ChannelAccount, NotDelivered
+from annabelle.channels.telegram.bot_api import BotApi
+from annabelle.channels.telegram.channel import TELEGRAM, TelegramChannel
+from annabelle.core.background import BackgroundTasks
+from annabelle.core.backoff import backoff_seconds
+from annabelle.core.errors import AnnabelleError, NotFound, Unauthorized
+from annabelle.core.settings import Settings
+from annabelle.core.tools import JsonObject
+from annabelle.hub.base import HubBase, HubStorage
+from annabelle.hub.channels.accounts import ChannelAccounts
+from annabelle.hub.channels.delivery import ChannelDelivery, TurnProgress
+from annabelle.hub.channels.inbox import ChannelInbox, ChannelInboxDeps
+from annabelle.store import channels
+
+_log = logging.getLogger(__name__)
+_LONGEST_BACKOFF: Final = 60.0
+_OUTAGE_SECONDS: Final = 90.0
+"""Without a successful poll for so long, what came meanwhile may be old."""
+ChannelState = Literal["connecting", "listening", "unreachable", "refused", "stopped"]
+Menu = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelStatus:
+    name: str
+    state: ChannelState
+    account: str = ""
+    invite: str = ""
+    trouble: str | None = None
+    since: datetime | None = None
+
+
+class HubChannels:
+    def __init__(self, deps: ChannelInboxDeps, menu: Menu = ()) -> None:
+        self._base: HubBase = deps.base
+        self._storage: HubStorage = deps.storage
+        self.accounts: ChannelAccounts = deps.accounts
+        self._halted = deps.halted
+        self._inbox, self._progress = ChannelInbox(deps), TurnProgress(deps.storage)
+        self._delivery = ChannelDelivery(deps.base, deps.storage)
+        self._secret, self._tasks = secrets.token_urlsafe(32), BackgroundTasks()
+        self._opened = {channel.name: channel for channel in open_channels(deps.base.settings, menu, self._secret)}
+        self._statuses = {name: ChannelStatus(name, "connecting") for name in self._opened}
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._opened)
+
+    def statuses(self) -> list[ChannelStatus]:
+        return list(self._statuses.values())
+
+    async def start(self) -> None:
+        opened = list(self._opened.values())
+        self._progress.start(opened)
+        await self._delivery.start(opened)
+        if self._base.settings.thinker_enabled:
+            # Otherwise an MCP client holds the conversations, and reads channels by tools (HUB-08).
+            await self._inbox.start(opened)
+            for channel in opened:
+                self._tasks.start(self._listen(channel))
+
+    async def stop(self) -> None:
+        await self._tasks.stop()
+        await self._inbox.stop()
+        await self._progress.stop()
+        await self._delivery.stop()
+        for channel in self._opened.values():
+            await channel.close()
+
+    def wake(self) -> None:
+        """A channel was stopped, or goes on."""
+        self._inbox.wake()
+
+    async def receive_webhook(self, name: str, secret: str, update: JsonObject) -> None:
+        """Store one update. The channel is answered at once, the work goes on by itself (CHN-03)."""
+        channel = self._opened.get(name)
+        if not isinstance(channel, TelegramChannel) or not self._base.settings.telegram_webhook_url:
+            raise NotFound("There is no webhook.")
+        if not hmac.compare_digest(secret.encode(), self._secret.encode()):
+            raise Unauthorized("The secret of the webhook is wrong.")
+        read = channel.read(update)
+        if read is not None:
+            await self._inbox.take_in(channel, [read], after_outage=True)
+
+    async def _listen(self, channel: Channel) -> None:
+        """Connect, then take in what comes, for as long as the hub runs. Trouble is told once and waited out."""
+        await self._base.lifecycle.wait_ready()
+        failures, heard_at, connected = 0, 0.0, False
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                if not connected:
+                    self._note_connected(channel.name, await channel.connect())
+                    connected = True
+                if self._base.settings.telegram_webhook_url and channel.name == TELEGRAM:
+                    return
+                if self._halted(channel.name):
+                    await asyncio.sleep(1.0)
+                    continue
+                cursor = await self._storage.database.read(lambda conn: channels.read_cursor(conn, channel.name))
+                found = await channel.poll(cursor)
+                outage = loop.time() - heard_at > _OUTAGE_SECONDS or heard_at == 0.0
+                heard_at = loop.time()
+                moved = found.cursor if found.cursor != cursor else None
+                await self._inbox.take_in(channel, found.updates, moved, after_outage=outage)
+                if failures:
+                    failures = 0
+                    self._note(channel.name, "listening")
+            except AnnabelleError as trouble:
+                failures += 1
+                final = isinstance(trouble, NotDelivered) and trouble.retry_after is None
+                self._note(channel.name, "refused" if final else "unreachable", trouble.message)
+                await asyncio.sleep(backoff_seconds(failures, 1.0, _LONGEST_BACKOFF))
+            except Exception:  # noqa: BLE001  a channel must outlive whatever one update holds
+                failures += 1
+                _log.exception("Listening to %s failed", channel.name)
+                await asyncio.sleep(backoff_seconds(failures, 1.0, _LONGEST_BACKOFF))
+
+    def _note_connected(self, name: str, account: ChannelAccount) -> None:
+        since = self._base.lifecycle.clock.now()
+        self._statuses[name] = ChannelStatus(name, "listening", account.name, account.invite, since=since)
+        _log.info("%s is connected as %s", name, account.name)
+
+    def _note(self, name: str, state: ChannelState, trouble: str | None = None) -> None:
+        known = self._statuses[name]
+        self._statuses[name] = replace(known, state=state, trouble=trouble)
+        topic = f"channel:{name}"
+        if state == "listening":
+            self._base.notices.clear(topic)
+        elif known.state != state:
+            self._base.notices.add(topic, f"{name}: {trouble}", "warning")
+
+
+def open_channels(settings: Settings, menu: Menu, secret: str) -> list[Channel]:
+    """The channels that are set up."""
+    opened: list[Channel] = []
+    if settings.telegram_bot_token is not None:
+        api = BotApi(settings.telegram_api_url, settings.telegram_bot_token.get_secret_value())
+        webhook = f"{settings.telegram_webhook_url.rstrip('/')}/channels/{TELEGRAM}/webhook"
+        webhook = webhook if settings.telegram_webhook_url else ""
+        opened.append(TelegramChannel(api, webhook=webhook, secret=secret, menu=menu))
+    return opened
