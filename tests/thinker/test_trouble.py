@@ -96,6 +96,13 @@ async def test_an_empty_answer_after_tools_claims_no_more_than_they_did(tmp_path
     assert "write" in result.text
 
 
+@pytest.mark.req("SKL-03")
+async def test_an_empty_answer_stays_empty_where_there_may_be_nothing_to_tell(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, ListedModel([("look", {})], ""), DictTools(look=lambda a: "nothing"))
+    result = await bench.run(may_be_silent=True)
+    assert (result.success, result.text) == (True, "")
+
+
 @pytest.mark.req("THK-06")
 async def test_a_ledger_that_is_away_is_waited_for_and_the_user_is_told_once(tmp_path: Path) -> None:
     away = HubUnreachable("The ledger did not answer.")

@@ -130,6 +130,7 @@ class TurnBrief(FrozenModel):
     text: str
     sent_at: datetime = Field(default_factory=now)
     conversational: bool = Field(default=True, description="Stops after send_message (LOOP-06)")
+    may_be_silent: bool = Field(default=False, description="An empty answer means that there is nothing to tell")
     unasked: tuple[str, ...] = Field(
         default=(), description="What was said in this chat lately without being an answer, oldest first"
     )

@@ -206,6 +206,10 @@ class Toolbox:
         """How each server is doing, by name."""
         return self._servers.supervisor.statuses()
 
+    async def find_missing(self, servers: Collection[str]) -> list[str]:
+        """What these servers lack now, each in a sentence with the command that provides it."""
+        return await self._servers.supervisor.find_missing(servers)
+
     async def restart(self, name: str) -> ServerStatus:
         """Start a server again now, also one that was given up; NotFound for an unknown name."""
         return await self._servers.supervisor.restart(name)

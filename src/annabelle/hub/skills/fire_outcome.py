@@ -187,6 +187,7 @@ def load_run_terms(conn: Connection, message: StoredMessage, limits: TurnLimits,
     terms: JsonObject = {
         "required_tools": tuple(skill.required_tools),
         "conversational": False,
+        "may_be_silent": True,
         "limits": limits.model_copy(update={"max_steps": skill.max_steps}),
         "token_budget": skill.token_budget or settings.skill_token_budget,
     }

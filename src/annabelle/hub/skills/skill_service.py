@@ -107,6 +107,8 @@ class SkillService:
         """Change a skill. Only the person can switch on one they have not said yes to (POL-09)."""
         at = self.clock.now()
         asked = await asyncio.to_thread(SkillInput.read, given, at, self.time_zone)
+        if asked.enabled and by_person:
+            await self._check_servers(await self.get(named, user_id))
 
         def write(conn: Connection) -> StoredSkill:
             known = skills.find_skill(conn, named, user_id)
@@ -150,6 +152,12 @@ class SkillService:
         latest = threads.list_threads(conn, skill.user_id, limit=1)
         confirmed: JsonObject = {"confirmed_at": at}
         return confirmed | ({"thread_id": latest[0].id} if latest else {})
+
+    async def _check_servers(self, skill: StoredSkill) -> None:
+        """Raises Unavailable if a server of its tools lacks something, as an account. Its tools are listed even so."""
+        servers = {tool.server for tool in self.toolbox.tools().tools if tool.name in _name_tools(skill)}
+        if skill.confirmed_at is None and (missing := await self.toolbox.find_missing(servers)):
+            raise Unavailable(f"“{skill.name}” cannot run yet. {' '.join(missing)}")
 
     async def delete(self, named: str | int, user_id: str) -> StoredSkill:
         def write(conn: Connection) -> StoredSkill:
@@ -246,9 +254,8 @@ class SkillService:
 
     def unknown_tools(self, skill: StoredSkill) -> list[str]:
         """Tools a skill names that do not exist now."""
-        named = [*skill.required_tools, *([str(skill.plan["tool"])] if skill.plan else [])]
         known = {tool.name for tool in self.toolbox.tools().tools}
-        return [tool for tool in named if tool not in known and not tool.startswith(SYSTEM)]
+        return [tool for tool in _name_tools(skill) if tool not in known and not tool.startswith(SYSTEM)]
 
     def order_of(self, skill: StoredSkill) -> StandingOrder:
         """What its runs may do: the words, tools and bounds that the person said yes to (POL-09)."""
@@ -277,6 +284,10 @@ class SkillService:
         """Say that something about skills has changed."""
         for listener in self._listeners:
             listener()
+
+
+def _name_tools(skill: StoredSkill) -> list[str]:
+    return [*skill.required_tools, *([str(skill.plan["tool"])] if skill.plan else [])]
 
 
 def _fire_at(conn: Connection, skill: StoredSkill, at: datetime, payload: JsonObject | None = None) -> StoredFire:

@@ -223,6 +223,8 @@ class AgentLoop:
 
     def _closing_text(self) -> str:
         """For a model that ends without text after its tools ran; claims no more than they did."""
+        if self._scope.brief.may_be_silent:
+            return ""
         used = ", ".join(self.progress.tools_used)
         return f"The model ended without a text. Tools that ran: {used}." if used else "The model ended without a text."
 

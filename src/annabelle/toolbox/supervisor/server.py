@@ -148,6 +148,13 @@ class ManagedServer:
         except WireError:
             pass  # it answered with an error, or has ended, which `_run` sees
 
+    async def find_missing(self) -> str | None:
+        """What it lacks, asked now, because it may just have been provided; else what it said last."""
+        if (connection := self._connection) is not None:
+            with contextlib.suppress(WireError):
+                await self._check_what_is_missing(connection)
+        return self._missing
+
     def status(self) -> ServerStatus:
         connection = self._connection
         return make_status(

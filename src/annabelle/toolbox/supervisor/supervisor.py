@@ -123,6 +123,10 @@ class Supervisor:
         ended = await asyncio.gather(*(server.kill_if_hung(seconds) for server in servers))
         return [server.profile.name for server, hung in zip(servers, ended, strict=True) if hung]
 
+    async def find_missing(self, names: Collection[str]) -> list[str]:
+        servers = [server for name, server in self._servers.items() if name in names]
+        return [one for one in await asyncio.gather(*(server.find_missing() for server in servers)) if one]
+
     def statuses(self) -> list[ServerStatus]:
         running = [server.status() for server in self._servers.values()]
         return sorted((*running, *self._idle.values()), key=lambda status: status.name)
