@@ -341,8 +341,8 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         Component(resume=memory.start, stop=memory.stop),
         Component(start=skill_files.start, stop=skill_files.stop),
         Component(resume=offered.start),
-        Component(resume=fires.start, stop=fires.stop),
         Component(resume=channels.start, stop=channels.stop),
+        Component(resume=fires.start, stop=fires.stop),
     )
     for component in components:
         stack.push_async_callback(component.stop)

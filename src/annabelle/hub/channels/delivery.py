@@ -45,8 +45,7 @@ class ChannelDelivery:
     async def start(self, opened: Sequence[Channel]) -> None:
         """Send what an earlier process left, and what is said from now on."""
         self._channels = {channel.name: channel for channel in opened}
-        if self._channels:
-            self._tasks.start(self._send_pending())
+        self._tasks.start(self._send_pending())
 
     async def stop(self) -> None:
         await self._tasks.stop()

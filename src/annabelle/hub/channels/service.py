@@ -64,6 +64,8 @@ class HubChannels:
 
     async def start(self) -> None:
         opened = list(self._opened.values())
+        if not opened:
+            return
         self._progress.start(opened)
         await self._delivery.start(opened)
         if self._base.settings.thinker_enabled:

@@ -1,0 +1,74 @@
+"""A hub with a Telegram bot, over real HTTP to the double of the Bot API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from annabelle.core.home import Home
+from channels.bot_api_double import TOKEN, BotApiDouble, SentMessage, bot_api_double
+from hub.hubs import HubProcess, wait_for
+from support.scripted_model import ScriptedServer
+
+OWNER_ACCOUNT = 7
+
+
+@dataclass
+class Chatting:
+    """The owner on a phone, and the hub."""
+
+    hub: HubProcess
+    bot: BotApiDouble
+
+    def pair(self, account: int = OWNER_ACCOUNT, user_id: str = "owner") -> None:
+        code = self.hub.http.post("/channels/telegram/pair", json={"userId": user_id}).json()["code"]
+        self.bot.say(f"/start {code}", account)
+        self.wait_for_text("You are connected", account)
+
+    def wait_for_text(self, part: str, account: int = OWNER_ACCOUNT, count: int = 1) -> SentMessage:
+        """The last message with these words, once there are so many."""
+
+        def look() -> SentMessage | None:
+            found = [one for one in self.bot.sent if part in one.text and one.chat_id == str(account)]
+            return found[-1] if len(found) >= count else None
+
+        return wait_for(look, f"{count} messages with “{part}”; there are {self.bot.texts(account)}")
+
+    def ask(self, text: str, answer: str, account: int = OWNER_ACCOUNT) -> SentMessage:
+        self.bot.say(text, account)
+        return self.wait_for_text(answer, account)
+
+
+@pytest.fixture(scope="session")
+def model() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as server:
+        yield server
+
+
+@pytest.fixture
+def failpoints(tmp_path: Path) -> Path:
+    folder = tmp_path / "failpoints"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def bot() -> Iterator[tuple[BotApiDouble, str]]:
+    with bot_api_double() as made:
+        yield made
+
+
+@pytest.fixture
+def chatting(home: Home, model: ScriptedServer, bot: tuple[BotApiDouble, str], failpoints: Path) -> Iterator[Chatting]:
+    settings = {
+        "TELEGRAM_BOT_TOKEN": TOKEN,
+        "TELEGRAM_API_URL": bot[1],
+        "CHANNEL_POLL_INTERVAL_MS": "200",
+        "ANNABELLE_FAILPOINTS": str(failpoints),
+    }
+    hub = HubProcess(home, model.openai_url, **settings).start()
+    yield Chatting(hub, bot[0])
+    hub.end()

@@ -1,0 +1,185 @@
+"""A person talks to Annabelle in Telegram: from the phone to the model and back."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from channels.conftest import Chatting
+from hub.hubs import wait_for
+from support.scripted_model import plan_text
+
+
+@pytest.mark.req("CHN-01", "CHN-02", "BEY-01", "I-06")
+def test_only_a_paired_account_is_answered(chatting: Chatting) -> None:
+    chatting.bot.say("hello?", 66)
+    chatting.bot.say("/start WRONGCOD", 66)
+    chatting.bot.say("/help", 66)
+    chatting.pair()
+    chatting.ask(plan_text([], say="Hello."), "Hello.")
+    assert chatting.bot.texts(66) == []
+    (channel,) = chatting.hub.http.get("/channels").json()["channels"]
+    assert channel["ignored"] >= 3
+    assert channel["account"] == "@annabelle_bot"
+
+
+@pytest.mark.req("CHN-04")
+@pytest.mark.incident("I-20")
+def test_an_update_that_comes_twice_is_answered_once(chatting: Chatting) -> None:
+    chatting.pair()
+    update = chatting.bot.say(plan_text([], say="Once."))
+    chatting.bot.put({"message": update["message"]})
+    chatting.wait_for_text("Once.")
+    chatting.ask(plan_text([], say="After."), "After.")
+    assert [text for text in chatting.bot.texts() if text == "Once."] == ["Once."]
+
+
+@pytest.mark.req("CHN-04", "CST-07")
+def test_many_messages_are_answered_in_order(chatting: Chatting) -> None:
+    chatting.pair()
+    for number in range(8):
+        chatting.bot.say(plan_text([], say=f"Number {number}."))
+    chatting.wait_for_text("Number 7.")
+    told = [text for text in chatting.bot.texts() if text.startswith("Number")]
+    assert told == [f"Number {number}." for number in range(8)]
+
+
+@pytest.mark.req("CST-07")
+def test_what_was_written_while_the_hub_was_off_is_listed_and_not_answered(chatting: Chatting) -> None:
+    chatting.pair()
+    chatting.hub.stop()
+    chatting.bot.say("is it too late?", date=int(time.time()) - 300)
+    chatting.bot.say(plan_text([], say="In time."))
+    chatting.hub.start()
+    chatting.wait_for_text("In time.")
+    assert "is it too late?" in chatting.wait_for_text("I was away").text
+    assert len(chatting.bot.texts()) == 3
+
+
+@pytest.mark.req("CST-08")
+@pytest.mark.incident("I-16")
+def test_programs_are_not_answered(chatting: Chatting) -> None:
+    chatting.pair()
+    bot = {"id": 7, "is_bot": True, "first_name": "Loop"}
+    chatting.bot.say(plan_text([], say="To a program."), **{"from": bot})
+    chatting.ask(plan_text([], say="To a person."), "To a person.")
+    assert "To a program." not in chatting.bot.texts()
+
+
+@pytest.mark.req("POL-03")
+def test_a_question_is_answered_by_a_button_and_names_no_terminal_command(chatting: Chatting) -> None:
+    chatting.pair()
+    skill = {"name": "Look", "instructions": "Look around.", "trigger_type": "manual"}
+    chatting.bot.say(plan_text([("memory_store_skill", skill)], say="It is set up."))
+    question = chatting.wait_for_text("May I call")
+    assert "annabelle approvals" not in question.text
+    assert [label for label, _ in question.buttons] == ["Yes", "No"]
+
+
+@pytest.mark.req("CHN-05")
+def test_a_long_answer_comes_in_parts_and_code_stays_code(chatting: Chatting) -> None:
+    chatting.pair()
+    code = "\n".join(f"line {number} < 5 & more" for number in range(400))
+    chatting.ask(plan_text([], say=f"Here it is:\n\n```python\n{code}\n```\n\nThe **end**."), "<b>end</b>")
+    parts = [one for one in chatting.bot.sent if "line" in one.text]
+    assert len(parts) > 1
+    assert all(len(one.text) <= 9_000 and one.text.count("<pre>") == one.text.count("</pre>") == 1 for one in parts)
+    shown = "".join(one.text for one in parts)
+    assert all(f"line {number} &lt; 5 &amp; more" in shown for number in range(400))
+
+
+@pytest.mark.req("CHN-05")
+def test_what_telegram_cannot_parse_is_sent_as_plain_text(chatting: Chatting) -> None:
+    chatting.pair()
+
+    def refuse(method: str, given: dict[str, object]) -> tuple[int, dict[str, object]] | None:
+        if method == "sendMessage" and given.get("parse_mode") == "HTML":
+            return 400, {"ok": False, "error_code": 400, "description": "Bad Request: can't parse entities"}
+        return None
+
+    chatting.bot.refuse = refuse
+    assert chatting.ask(plan_text([], say="It is **bold** & plain."), "bold").text == "It is bold & plain."
+
+
+@pytest.mark.req("CHN-04", "TRU-02")
+def test_asked_to_wait_it_waits_and_sends_once(chatting: Chatting) -> None:
+    chatting.pair()
+    refusals = iter([(429, {"ok": False, "description": "Too Many Requests", "parameters": {"retry_after": 1}})] * 2)
+    chatting.bot.refuse = lambda method, _given: next(refusals, None) if method == "sendMessage" else None
+    chatting.ask(plan_text([], say="Patiently."), "Patiently.")
+    assert chatting.bot.texts().count("Patiently.") == 1
+
+
+@pytest.mark.req("TRU-02")
+def test_a_cut_connection_is_an_unknown_outcome_that_is_named_and_not_repeated(chatting: Chatting) -> None:
+    chatting.pair()
+    cuts = iter([True])
+    chatting.bot.cut = lambda method, given: (
+        method == "sendMessage" and "Perhaps" in str(given["text"]) and next(cuts, False)
+    )
+    chatting.bot.say(plan_text([], say="Perhaps."))
+    chatting.wait_for_text("not certain")
+    assert chatting.bot.texts().count("Perhaps.") == 1
+    notices = chatting.hub.http.get("/status").json()["notices"]
+    assert any("not known whether a message arrived" in one["text"] for one in notices)
+
+
+@pytest.mark.req("CHN-01")
+def test_a_chat_that_blocks_the_bot_is_told_to_the_owner(chatting: Chatting) -> None:
+    chatting.pair()
+    refused = (403, {"ok": False, "error_code": 403, "description": "Forbidden: bot was blocked by the user"})
+    chatting.bot.refuse = lambda method, _given: refused if method == "sendMessage" else None
+    chatting.bot.say(plan_text([], say="Into the void."))
+
+    def told() -> bool:
+        notices = chatting.hub.http.get("/status").json()["notices"]
+        return any("was not delivered" in one["text"] and "blocked" in one["text"] for one in notices)
+
+    wait_for(told, "a notice")
+
+
+@pytest.mark.req("CHN-01")
+def test_a_file_that_a_person_sends_lies_in_the_workspace(chatting: Chatting) -> None:
+    chatting.pair()
+    chatting.bot.files["f1"] = b"milk, eggs"
+    document = {"file_id": "f1", "file_name": "../list.txt", "file_size": 10}
+    chatting.bot.say("", document=document, text=None, caption=plan_text([], say="Got it."))
+    chatting.wait_for_text("Got it.")
+    (kept,) = (chatting.hub.home.workspace / "received").iterdir()
+    assert kept.read_bytes() == b"milk, eggs"
+    assert kept.name.endswith("list.txt")
+
+
+@pytest.mark.req("CHN-02")
+def test_in_a_group_only_the_paired_person_who_speaks_to_the_bot_is_answered(chatting: Chatting) -> None:
+    chatting.pair()
+    group = -500
+    chatting.bot.say(plan_text([], say="Not asked."), 7, group)
+    chatting.bot.say(f"@annabelle_bot {plan_text([], say='A stranger.')}", 66, group)
+    answer = plan_text([], say="Asked.")
+    chatting.bot.say(answer, 7, group, reply_to_message={"message_id": 1, "from": {"id": 1000}})
+    chatting.wait_for_text("Asked.", group)
+    assert chatting.bot.texts(group) == ["Asked."]
+
+
+@pytest.mark.req("CHN-03")
+def test_garbage_is_skipped(chatting: Chatting) -> None:
+    chatting.pair()
+    for garbage in ({}, {"message": 5}, {"message": {}}, {"callback_query": {"id": "x"}}, {"message": {"from": None}}):
+        chatting.bot.put(json.loads(json.dumps(garbage)))
+    chatting.ask(plan_text([], say="Still here."), "Still here.")
+
+
+@pytest.mark.req("CHN-02")
+def test_an_account_that_was_taken_back_is_a_stranger_again(chatting: Chatting) -> None:
+    chatting.pair()
+    assert chatting.hub.http.delete("/channels/telegram/accounts/7").status_code == 204
+    before = len(chatting.bot.texts())
+    chatting.bot.say(plan_text([], say="Hello?"))
+    ignored = wait_for(
+        lambda: chatting.hub.http.get("/channels").json()["channels"][0]["ignored"] or None, "an ignored message"
+    )
+    assert ignored >= 1
+    assert len(chatting.bot.texts()) == before
