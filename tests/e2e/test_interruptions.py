@@ -17,16 +17,12 @@ from annabelle.core.home import Home
 from cli.terminal import ANNABELLE, environment
 from e2e.days import MakeHub, bad_server, one_sentence, plan, ready, reply, write_external
 from hub.hubs import sse, wait_for
+from support.network import free_port
 from support.scripted_model import Reply, Rule, ScriptedServer
 from support.standing_yes import let_pass
 from support.timing import seconds
 
 WORDS = "one two three four five six seven eight"
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return found.getsockname()[1]
 
 
 @pytest.mark.req("THR-04", "DUR-01")

@@ -68,3 +68,10 @@ def guard(replace: Callable[[object, str, object], None] = setattr) -> None:
     replace(socket.socket, "connect", guarded_connect)
     replace(socket.socket, "connect_ex", guarded_connect_ex)
     replace(socket.socket, "sendto", guarded_sendto)
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -45,6 +45,7 @@ COMMANDS = (
     CliCommand("models", "List, fetch and choose models."),
     CliCommand("trace", "Show what happened in one turn, step by step."),
     CliCommand("compare", "Run recorded conversations with and without the thinking phase."),
+    CliCommand("channels", "See which chat apps are connected, and let accounts speak there."),
     CliCommand("connect", "Connect your accounts: Google, a mailbox, Telegram."),
     CliCommand("config", "List, read and change settings."),
     CliCommand("backup", "Back up everything in one file, also while Annabelle runs."),

@@ -100,12 +100,12 @@ async def link_account(name: ChannelName, hub: TheHub, _caller: Caller, request:
     return LinkedAccountView.from_row(await hub.channels.accounts.link(name, wanted.account_id, wanted.user_id))
 
 
-@router.delete("/channels/{name}/accounts/{account_id}", status_code=204, **document("Take an account back", 404))
+@router.post("/channels/{name}/accounts/{account_id}/delete", **document("Take an account back", 404))
 async def unlink_account(
     name: ChannelName, account_id: Annotated[str, Path(max_length=200)], hub: TheHub, _caller: Caller
-) -> None:
+) -> LinkedAccountView:
     """It is a stranger again, at once."""
-    await hub.channels.accounts.unlink(name, account_id)
+    return LinkedAccountView.from_row(await hub.channels.accounts.unlink(name, account_id))
 
 
 @router.post("/channels/{name}/webhook", **document("An update of a channel", 404))

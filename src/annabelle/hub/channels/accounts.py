@@ -76,13 +76,14 @@ class ChannelAccounts:
         self._note("paired", account)
         return account
 
-    async def unlink(self, channel: str, account_id: str) -> None:
+    async def unlink(self, channel: str, account_id: str) -> LinkedAccount:
         found = await self.find(channel, account_id)
         if found is None or not await self._database.write(
             lambda conn: channels.unlink_account(conn, channel, account_id)
         ):
             raise NotFound(f"No account {account_id} of {channel} is paired.", hint="annabelle channels lists them.")
         self._note("unpaired", found)
+        return found
 
     def _may_guess(self, channel: str, account_id: str) -> bool:
         if len(self._wrong) > _MOST_WATCHED:
