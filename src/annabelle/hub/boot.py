@@ -36,6 +36,9 @@ from annabelle.hub.base_setup import (
     make_toolbox_config,
     open_storage,
 )
+from annabelle.hub.commands.catalogue import COMMANDS
+from annabelle.hub.commands.command import CommandDeps
+from annabelle.hub.commands.registry import CommandRegistry
 from annabelle.hub.component import Component
 from annabelle.hub.context import HubContext, HubConversations, HubServices
 from annabelle.hub.conversations.event_log import EventFanout
@@ -60,6 +63,7 @@ from annabelle.hub.skills.fire_runner import FireRunner, FireTaskDeps
 from annabelle.hub.skills.skill_files import SkillFiles
 from annabelle.hub.skills.skill_seeder import SkillSeeder
 from annabelle.hub.skills.skill_service import SkillService, find_user_zone
+from annabelle.hub.status import StatusReader
 from annabelle.hub.tasks.background_calls import BackgroundCalls, QueuedCallJudge
 from annabelle.hub.tasks.subagents import Subagents
 from annabelle.hub.tasks.task_runner import TaskRunner
@@ -228,6 +232,25 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         notices=notices,
         audit=audit,
     )
+    approval_service = ApprovalService(
+        ApprovalAnswerDeps(
+            storage=storage, thread_queue=thread_queue, agents=agents, toolbox=toolbox, expiry=expiry, tasks=tasks
+        ),
+        base.redact,
+        audit,
+    )
+    commands = CommandRegistry(
+        COMMANDS,
+        CommandDeps(
+            storage=storage,
+            users=security.users,
+            status=StatusReader(base=base, toolbox=toolbox, agents=agents, turns=turns, subagents=subagents),
+            stopper=stopper,
+            approvals=approval_service,
+            skills=skills,
+            removers={},
+        ),
+    )
     gate = MessageGate(
         settings,
         MessageGateDeps(
@@ -235,17 +258,10 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             agents=agents,
             thread_queue=thread_queue,
             stopper=stopper,
-            reply_waiters=reply_waiters,
             rules=rules,
             secrets=secrets,
+            commands=commands,
         ),
-    )
-    approval_service = ApprovalService(
-        ApprovalAnswerDeps(
-            storage=storage, thread_queue=thread_queue, agents=agents, toolbox=toolbox, expiry=expiry, tasks=tasks
-        ),
-        base.redact,
-        audit,
     )
     forgetting = ForgetService(
         ForgetTargets(
@@ -281,6 +297,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             reply_waiters=reply_waiters,
             fanout=fanout,
             stopper=stopper,
+            commands=commands,
         ),
         agents=agents,
         toolbox=toolbox,

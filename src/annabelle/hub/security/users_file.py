@@ -54,6 +54,7 @@ class HomeUser(ConfigEntry):
     id: str = Field(pattern=USER_ID)
     token_sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     created_at: datetime
+    admin: bool = Field(default=False, description="May use the commands that are for admins, as the owner may")
     allowed_tools: tuple[str, ...] = Field(
         default=(), description="Globs: tools of other servers they may use, themselves and through an agent"
     )
