@@ -19,6 +19,7 @@ from annabelle.hub.api import (
     agents,
     approvals,
     audit,
+    commands,
     costs,
     memory,
     messages,
@@ -82,6 +83,7 @@ def make_app(hub: HubContext) -> RequestGuard:
         skills,
         tokens,
         status,
+        commands,
         audit,
         costs,
     ):
