@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from annabelle.core.errors import NotFound
 from annabelle.core.text import escape_invisible
 from annabelle.core.tools import name_in_words
 from annabelle.hub.approvals.approval_answer import ApprovalAnswer
 from annabelle.hub.commands.command import Button, Command, CommandAnswer, CommandCall, CommandInfo
 from annabelle.store.approvals import Approval
+
+_ANSWERS: Final = (("Yes", "approve"), ("No", "deny"))
 
 
 class ApprovalCommand(Command):
@@ -18,13 +22,12 @@ class ApprovalCommand(Command):
             raise self.wrong_usage("One question is answered at a time.")
         approval_id = call.words[0] if call.words else (await self._find_newest(call)).id
         decided = await self.deps.approvals.decide(approval_id, call.user_id, ApprovalAnswer(approve))
-        verdict = "Approved" if approve else "Denied"
+        tool = name_in_words(escape_invisible(decided.approval.tool))
         waiting = await self.deps.approvals.listing(call.user_id, "pending", 1)
         more = " Another question waits." if waiting else ""
-        buttons = (
-            (Button("Yes", f"/approve {waiting[0].id}"), Button("No", f"/deny {waiting[0].id}")) if waiting else ()
-        )
-        return CommandAnswer(f"{verdict}: {name_in_words(escape_invisible(decided.approval.tool))}.{more}", buttons)
+        buttons = [Button(say, f"/{name} {one.id}") for one in waiting for say, name in _ANSWERS]
+        goes_on = None if decided.going_on is None else decided.going_on.id
+        return CommandAnswer(f"{'Approved' if approve else 'Denied'}: {tool}.{more}", tuple(buttons), goes_on)
 
     async def _find_newest(self, call: CommandCall) -> Approval:
         """The newest question of this chat, or else of any."""

@@ -69,9 +69,13 @@ class Button:
 class CommandAnswer:
     text: str
     buttons: tuple[Button, ...] = ()
+    goes_on: str | None = None
+    """The message whose turn goes on because of it, for a client that shows one turn at a time."""
 
     def to_metadata(self, name: str) -> JsonObject:
         about: JsonObject = {"command": name}
+        if self.goes_on is not None:
+            about["goes_on"] = self.goes_on
         if self.buttons:
             about["buttons"] = [{"label": one.label, "command": one.command} for one in self.buttons]
         return about
