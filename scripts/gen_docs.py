@@ -17,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from annabelle.cli.app import load
 from annabelle.cli.commands import COMMANDS
 from annabelle.core.settings import Settings
+from annabelle.hub.commands.catalogue import COMMANDS as CHAT_COMMANDS
 from annabelle.toolbox.manifest import variable_name
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -140,6 +141,65 @@ def cli_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def commands_page() -> str:
+    """Every command of the chat, from the registry, with calls that the tests make."""
+    lines = [
+        "# Commands in the chat",
+        "",
+        NOTE,
+        "",
+        "Said as a message in any chat: in the terminal (Tab completes them), in a chat app (where they stand in its",
+        "menu), over HTTP. The hub answers them itself: no model is asked, nothing is scanned, no token is spent, and",
+        "they work while an agent is stopped or paused. They are no part of what a model sees of the conversation, and",
+        "nothing can be done in their name: only your own messages are commands, never what another agent, a skill, a",
+        "mail or a page says. A command that is delivered twice is carried out once.",
+        "",
+        "| command | what it does | who |",
+        "|---|---|---|",
+    ]
+    for info in (command.info for command in CHAT_COMMANDS):
+        name = info.synopsis.replace("|", "\\|")
+        lines.append(f"| `{name}` | {info.summary} | {'admins' if info.admin else 'everybody'} |")
+    examples = "\n".join(example for command in CHAT_COMMANDS for example in command.info.examples)
+    return "\n".join(lines) + ABOUT_COMMANDS.replace("EXAMPLES", examples)
+
+
+ABOUT_COMMANDS = """
+
+Admins are the owner and those whom the owner made admins: `annabelle users admin NAME`. A token must have the scope for
+what a command does ([users.md](users.md)): `approve` for `/approve` and `/deny`, `threads` for `/delete`, `manage` for
+what concerns the whole home.
+
+A message with another word behind the slash goes to the model as it is. If it is close to a command, the command is
+offered instead. `/name@bot`, as chat apps write it in groups, is the same as `/name`.
+
+## Examples
+
+```
+EXAMPLES
+```
+
+## Stopping a part
+
+`/kill` stops everything, `/kill thinker` all agents, `/kill scheduler` what runs by itself, `/kill telegram` a channel.
+What is stopped stays so over restarts until `/resume`, or `annabelle resume` in the terminal ([stop.md](stop.md)). What
+became due while the scheduler was stopped is treated as missed: each skill says whether it is made up for.
+
+## A new conversation
+
+`/new` ends the thread of the chat and opens another one. The model sees nothing of the old one, and foreign content
+that was read there makes nothing more doubtful in the new one. Open questions of the old thread are taken back. Skills
+that report to the chat report to the new thread. The old one stays readable: `annabelle sessions`.
+
+## Deleting
+
+`/delete` first says how much it would delete, and does it when you press the button or add `confirm`. It deletes what
+was said in this chat in that time, in whole turns: from the model's history and its archive, and from the hub's
+messages. Facts that were learnt from it stay; `annabelle forget` removes a text everywhere. `/delete messages …`
+removes messages from a chat app, where the app lets it.
+"""
+
+
 def _sections(command: object, name: str, heading: str) -> list[str]:
     """A command's help under its heading, then that of each command within it, one level deeper."""
     assert isinstance(command, TyperCommand | TyperGroup)
@@ -155,7 +215,7 @@ def _help(command: TyperCommand | TyperGroup, name: str) -> list[str]:
     return ["```text", *(line.rstrip() for line in command.get_help(context).splitlines()), "```"]
 
 
-PAGES = {"settings.md": settings_page, "cli.md": cli_page, **server_pages()}
+PAGES = {"settings.md": settings_page, "cli.md": cli_page, "commands.md": commands_page, **server_pages()}
 
 
 def main(check: bool) -> int:

@@ -76,6 +76,30 @@ def test_ctrl_c_stops_the_answer_and_the_chat_goes_on(visit: Open, dawdling: str
     assert chat.wait() == 0
 
 
+@pytest.mark.req("CMD-01", "UX-01")
+def test_commands_are_answered_in_the_chat_and_completed_with_tab(visit: Open):
+    chat = visit("chat", "--new")
+    chat.expect(PROMPT)
+    chat.type("/statu\t summary\n")
+    chat.expect(r"Annabelle \S+ is ready for")
+    chat.expect(PROMPT)
+    chat.type("/new\n")
+    chat.expect("This conversation is new already")
+    chat.expect(PROMPT)
+    chat.type(plan_text(say="Hello.") + "\n")
+    chat.expect(r"\x1b\[KHello\.")
+    chat.expect(PROMPT)
+    chat.type("/new\n")
+    chat.expect("A new conversation begins")
+    chat.expect(PROMPT)
+    chat.type(plan_text(say="Hello again.") + "\n")
+    chat.expect(r"\x1b\[KHello again\.")
+    chat.expect(PROMPT)
+    chat.type("/ex\t\n")
+    chat.expect("Bye")
+    assert chat.wait() == 0
+
+
 def test_a_failed_turn_is_a_sentence_and_the_chat_goes_on(visit: Open, refusing: str):
     chat = visit("chat", "--new")
     chat.expect(PROMPT)

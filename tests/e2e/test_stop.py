@@ -125,13 +125,17 @@ def test_a_cancelled_turn_ends_though_its_thinker_hangs_and_another_thread_goes_
 def test_one_agent_is_stopped_alone(hub: HubProcess) -> None:
     alone = hub.http.post("/stop", json={"target": "other"}).json()
     assert alone["message"] == "other is stopped. It stays so until: annabelle resume other"
-    assert alone["halted"] == {"all": False, "agents": ["other"]}
+    assert alone["halted"] == {"all": False, "agents": ["other"], "parts": []}
     stopped = hub.say("anybody?", agentId="other", chatId="theirs")
     assert reply(stopped) == "The agent other was stopped by the owner. Let it go on with: annabelle resume other"
     assert reply(hub.say(plan("me"), chatId="mine")) == "me"
     unknown = hub.http.post("/stop", json={"target": "nobody"})
     assert (unknown.status_code, unknown.json()["error"]["message"]) == (404, "There is no agent nobody.")
-    assert hub.http.post("/resume", json={"target": "other"}).json()["halted"] == {"all": False, "agents": []}
+    assert hub.http.post("/resume", json={"target": "other"}).json()["halted"] == {
+        "all": False,
+        "agents": [],
+        "parts": [],
+    }
 
 
 @pytest.mark.req("TRU-06", "LOOP-09", "TRU-08")
@@ -145,7 +149,7 @@ def test_everything_stops_though_thinker_and_server_hang_until_it_is_resumed(hub
         os.kill(pid, signal.SIGSTOP)
 
     stopped = hub.http.post("/stop").json()
-    assert stopped["halted"] == {"all": True, "agents": []}
+    assert stopped["halted"] == {"all": True, "agents": [], "parts": []}
     assert stopped["turns"] == 1
     assert Halts(hub.home.halts_file).everything is not None, "it is written down when the owner is told"
     ended = state(hub, begun)

@@ -68,7 +68,7 @@ def test_stopped_twice_at_once_and_started_again_it_stays_stopped_until_it_is_re
     hub.start()
     assert reply(hub.say("hello", chatId="later")).startswith("Everything was stopped by the owner.")
     again = hub.http.post("/stop").json()
-    assert (again["turns"], again["halted"]) == (0, {"all": True, "agents": []})
+    assert (again["turns"], again["halted"]) == (0, {"all": True, "agents": [], "parts": []})
     hub.kill()
     hub.start()
     assert reply(hub.say("hello", chatId="later")).startswith("Everything was stopped by the owner.")

@@ -25,7 +25,7 @@ def gen_docs(root: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-PAGES = ["settings.md", "cli.md", "servers/README.md", *(f"servers/{name}.md" for name in NAMES)]
+PAGES = ["settings.md", "cli.md", "commands.md", "servers/README.md", *(f"servers/{name}.md" for name in NAMES)]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -239,8 +239,12 @@ def test_a_new_database_is_the_same_as_one_brought_up_by_revisions(tmp_path: Pat
                 text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name != 'alembic_version'")
             ).all()
         engine.dispose()
-        # A column that was added later stands behind the last one, without a line of its own.
-        return {(row[0], *sorted(part.strip(" ()\n\t") for part in re.split(r",\s+", row[1]))) for row in rows}
+        # A column that was added later stands behind the last one, without a line of its own. A table that was made
+        # again to lose a constraint has its name in quotes.
+        return {
+            (row[0], *sorted(part.strip(" ()\n\t") for part in re.split(r",\s+", row[1].replace('"', ""))))
+            for row in rows
+        }
 
     assert schema("new.db", schema_migration.create_tables) == schema(
         "old.db", lambda c: run_alembic(c, FOLDER, NEWEST)

@@ -116,6 +116,10 @@ class Channel(Protocol):
 
     async def remove(self, chat_id: str, sent_ids: Sequence[str]) -> None: ...
 
+    def find_message_id(self, external_id: str) -> str | None:
+        """The id by which a message of a person can be removed; None if it has none."""
+        ...
+
     async def show_typing(self, chat_id: str) -> None: ...
 
     async def acknowledge(self, pressed: str, text: str = "") -> None:

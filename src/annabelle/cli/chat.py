@@ -32,7 +32,7 @@ from annabelle.cli.settings_file import read_hub_settings
 from annabelle.cli.spinner import Spinner, clear_status
 from annabelle.cli.terminal_input import LinePrompt, read_answer
 from annabelle.cli.turn_view import ApprovalAsked, NoticeAdded, ReplySent, TurnChange
-from annabelle.core.errors import AlreadyRunning, AnnabelleError, HubUnreachable, Unavailable
+from annabelle.core.errors import AlreadyRunning, AnnabelleError, CallerMistake, HubUnreachable, Unavailable
 from annabelle.core.home import Home
 from annabelle.core.ids import new_id
 from annabelle.core.settings import load_settings
@@ -40,6 +40,7 @@ from annabelle.core.tools import JsonObject
 
 NOT_KNOWN_YET = "Annabelle runs with settings of its own; which model answers is shown with the first answer."
 OPEN_QUESTIONS = "/approvals"
+LEAVING = ("/quit", "/exit")
 LEAVE_HINT = "Ctrl-C once more, or Ctrl-D, leaves."
 
 
@@ -69,7 +70,7 @@ class _TerminalChat:
                 print_line(LEAVE_HINT)
                 interrupted = True
                 continue
-            if line is None or line.strip() in ("/quit", "/exit"):
+            if line is None or line.strip() in LEAVING:
                 return
             if line.strip() == OPEN_QUESTIONS:
                 self._run_safely(self._ask_open_questions)
@@ -133,6 +134,7 @@ class _TerminalChat:
     async def _show(self, changes: AsyncGenerator[TurnChange]) -> Sequence[str]:
         """Show a turn until it ends, and return the questions it asks."""
         asked: list[str] = []
+        goes_on: str | None = None
         self.screen.show_waiting()
         async with aclosing(changes):
             async for change in changes:
@@ -141,6 +143,10 @@ class _TerminalChat:
                 elif not (asked and isinstance(change, ReplySent)):
                     # Skip the question in words: the person is asked in a moment.
                     self.screen.show(change)
+                if isinstance(change, ReplySent):
+                    goes_on = change.goes_on or goes_on
+        if goes_on is not None:  # a question was answered by a command
+            return await self._show(self.conversation.follow(goes_on))
         return list(dict.fromkeys(asked))
 
     async def _name_model(self) -> None:
@@ -185,6 +191,15 @@ def _find_warnings(status: JsonObject) -> list[str]:
     return [clean(str(notice.get("text"))) for notice in found if notice.get("level") in ("warning", "error")]
 
 
+async def _list_commands(client: CliHubClient) -> list[str]:
+    """The commands that the hub answers, for completion; what is typed is sent to it in any case."""
+    try:
+        found = cast("list[JsonObject]", (await client.get("/commands"))["commands"])
+    except CallerMistake:  # a hub of an older version
+        return []
+    return [f"/{one['name']}" for one in found]
+
+
 async def _describe_pending(client: CliHubClient) -> list[str]:
     waiting = len(await fetch_questions(client, "pending"))
     if not waiting:
@@ -224,7 +239,9 @@ def run_chat(home: Home, chat_id: str, agent_id: str | None) -> None:
         session = hubs.enter_context(temporary_hub(home, meanwhile=_load_models))
         client = CliHubClient(find_hub(home))
         conversation = Conversation(client, chat_id, agent_id)
-        prompt = LinePrompt(home.history_file, home.forgotten_file)
+        with Spinner("Looking which model answers"):
+            commands = runner.run(_list_commands(client))
+        prompt = LinePrompt(home.history_file, home.forgotten_file, [*commands, OPEN_QUESTIONS, *LEAVING])
         news = ChatNews(home, prompt)
         try:
             with Spinner("Looking which model answers"):
@@ -233,7 +250,7 @@ def run_chat(home: Home, chat_id: str, agent_id: str | None) -> None:
             print_paragraph(greeting or NOT_KNOWN_YET)
             for text in [*_find_warnings(status), *runner.run(_describe_pending(client))]:
                 print_paragraph(f"· {text}")
-            print_line("Type and press Enter. Ctrl-C stops an answer, Ctrl-D leaves.")
+            print_line("Type and press Enter. Ctrl-C stops an answer, Ctrl-D leaves, /help lists the commands.")
             prompt.open()
             news.start()
             screen = ChatScreen(sys.stdout, colour="NO_COLOR" not in os.environ)

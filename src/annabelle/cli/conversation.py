@@ -179,8 +179,13 @@ def _final_changes(found: JsonObject, sent: bool) -> list[TurnChange]:
         return [TurnViewFailed(failure)]
     replies = cast("list[JsonObject]", found.get("replies") or [])
     asked = [ApprovalAsked(one) for reply in replies for one in find_approvals(reply)]
-    said = [] if sent else [ReplySent(str(reply["text"])) for reply in replies]
+    said = [] if sent else [_parse_reply(reply) for reply in replies]
     return [*asked, *said, TurnViewEnded()]
+
+
+def _parse_reply(reply: JsonObject) -> ReplySent:
+    goes_on = cast("JsonObject", reply.get("metadata") or {}).get("goes_on")
+    return ReplySent(str(reply["text"]), goes_on if isinstance(goes_on, str) else None)
 
 
 def find_failure(message: JsonObject) -> ErrorBody | None:

@@ -60,7 +60,7 @@ class HaltControl:
         trouble = self._store_halt(target)
         if hub is not None:
             _kill_hub(hub.pid)
-            if Halts(self.home.halts_file).find(target) is None:
+            if not Halts(self.home.halts_file).covers(target):
                 # The disk was full, or the hub wrote its own state as it ended.
                 trouble = self._store_halt(target)
         self._audit("stopped", target, killed=hub is not None)
@@ -108,13 +108,13 @@ class HaltControl:
 
     def _write(self, target: str, *, stop: bool) -> bool:
         """Change the halt file and return whether anything changed."""
-        if target != ALL:
+        halts, changed = Halts(self.home.halts_file), True
+        if target not in (ALL, *halts.parts):
             config = AgentsFile(self.home, load_settings(self.home), Notices()).load()
             if config.agent(target) is None:
                 names = ", ".join(agent.agent_id for agent in config.agents)
                 raise NotFound(f"There is no agent {target}.", hint=f"There are: {names}.")
         self.home.prepare()
-        halts, changed = Halts(self.home.halts_file), True
         if stop:
             halts.stop(target, _BY)
         else:
@@ -163,7 +163,10 @@ def _read_lock_pid(home: Home) -> int | None:
         return None
 
 
-Target = Annotated[str, typer.Argument(help="One agent by its id, or all.")]
+Target = Annotated[
+    str,
+    typer.Argument(help="One agent by its id, or thinker (all agents), scheduler, a channel, all."),
+]
 
 app = command_app()
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,6 +37,8 @@ class LinePrompt:
     history: Path
     forgotten: Path | None = None
     """Grows when something is forgotten; then this process must not write its history back."""
+    completions: Sequence[str] = ()
+    """Beginnings of lines that Tab completes."""
     text: str = "› "
     _forgotten_bytes: int = 0
     _waits: bool = False
@@ -47,8 +50,20 @@ class LinePrompt:
             return
         self._forgotten_bytes = _file_size(self.forgotten)
         readline.set_history_length(HISTORY_LINES)
+        readline.set_completer(self.complete)
+        readline.set_completer_delims(" \t\n")
+        # libedit, as on macOS, has another language for its settings.
+        libedit = "libedit" in (readline.__doc__ or "")
+        readline.parse_and_bind("bind ^I rl_complete" if libedit else "tab: complete")
         with contextlib.suppress(OSError):
             readline.read_history_file(self.history)
+
+    def complete(self, text: str, number: int) -> str | None:
+        """The completion of a command with this number; readline asks until there is none."""
+        if readline is None or not text.startswith("/") or readline.get_begidx() > 0:
+            return None
+        found = [one for one in self.completions if one.startswith(text.lower())]
+        return f"{found[number]} " if number < len(found) else None
 
     def close(self) -> None:
         if readline is None or _file_size(self.forgotten) != self._forgotten_bytes:

@@ -63,6 +63,8 @@ class ApprovalAsked:
 @dataclass(frozen=True, slots=True)
 class ReplySent:
     text: str
+    goes_on: str | None = None
+    """The message whose turn goes on because of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class TurnView:
             case "approval":
                 return [ApprovalAsked(_text_field(data, "approval_id"))] if data.get("approval_id") else []
             case "message":
-                return [ReplySent(_text_field(data, "text"))]
+                return [ReplySent(_text_field(data, "text"), _text_field(data, "goes_on") or None)]
             case "error":
                 return [TurnViewFailed(parse_failure(data, _text_field(data, "text")))]
             case "done":

@@ -9,7 +9,7 @@ import typer
 from annabelle.cli.options import Json, command_app, run_by_default
 from annabelle.cli.output import print_outcome, print_rows, print_secret
 from annabelle.core.home import Home
-from annabelle.hub.security.users_file import add_user, read_users, remove_user
+from annabelle.hub.security.users_file import add_user, read_users, remove_user, set_admin
 
 Name = Annotated[str, typer.Argument(help="Name of the person: up to 40 of a-z, 0-9, - and _.")]
 
@@ -22,9 +22,12 @@ def list_users(json: Json = False) -> None:
     """List the people beside the owner."""
     found = read_users(Home.from_environment().users_file).users
     people = [user.model_dump(mode="json", by_alias=True, exclude={"token_sha256"}) for user in found]
-    rows = [(user.id, f"{user.created_at:%Y-%m-%d}", " ".join(user.allowed_tools) or "-") for user in found]
+    rows = [
+        (user.id, f"{user.created_at:%Y-%m-%d}", "yes" if user.admin else "no", " ".join(user.allowed_tools) or "-")
+        for user in found
+    ]
     empty = "Nobody but the owner may talk to this Annabelle. annabelle users add NAME lets somebody in."
-    print_rows({"users": people}, ("USER", "SINCE", "TOOLS BESIDE MEMORY"), rows, empty, json=json)
+    print_rows({"users": people}, ("USER", "SINCE", "ADMIN", "TOOLS BESIDE MEMORY"), rows, empty, json=json)
 
 
 @app.command()
@@ -33,6 +36,18 @@ def add(name: Name, json: Json = False) -> None:
     token = add_user(Home.from_environment().prepare().users_file, name)
     told = f"This is {name}'s token. It is kept nowhere, so hand it over now. A running hub knows it."
     print_secret({"id": name, "token": token}, token, told, json=json)
+
+
+@app.command()
+def admin(
+    name: Name,
+    revoke: Annotated[bool, typer.Option("--revoke", help="No longer an admin.")] = False,
+    json: Json = False,
+) -> None:
+    """Let a person use the commands of the chat that are for admins: /kill, /resume, /delete, /logs and others."""
+    set_admin(Home.from_environment().users_file, name, admin=not revoke)
+    sentence = f"{name} is no longer an admin." if revoke else f"{name} is an admin now."
+    print_outcome({"id": name, "admin": not revoke}, sentence, json=json)
 
 
 @app.command()

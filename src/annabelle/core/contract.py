@@ -286,7 +286,11 @@ class OrderVerdict(FrozenModel):
 
 
 class ClearSession(FrozenModel):
+    """The whole session is archived, or the turns of some messages are removed from it and its archives for good."""
+
     thread_id: str
+    by_model: bool = Field(default=True, description="Whether a model may be asked for the archive's summary")
+    removed: tuple[str, ...] | None = Field(default=None, description="Remove the turns of these messages instead")
 
 
 class ToolList(FrozenModel):

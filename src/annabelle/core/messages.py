@@ -20,8 +20,9 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-MessageSource = Literal["user", "agent", "error", "decision", "outside_agent", "skill"]
-"""`agent` is Annabelle's own answer. `decision` is her note of a person's answer to a question, and `outside_agent`
+MessageSource = Literal["user", "command", "agent", "error", "decision", "outside_agent", "skill"]
+"""`command` is a command of the person, which no model sees and no call can be justified with. `agent` is Annabelle's
+own answer. `decision` is her note of a person's answer to a question, and `outside_agent`
 an agent that calls with a token of the person: both are not the person's own words. `skill` is what the person
 confirmed that a skill does, and counts as their words in its runs only (POL-09)."""
 
@@ -37,13 +38,16 @@ class InboundMessage(FrozenModel):
     chat_id: Name
     sender_id: Name
     user_id: Name = OWNER
-    source: Literal["user", "outside_agent", "skill"] = "user"
+    source: Literal["user", "command", "outside_agent", "skill"] = "user"
     text: str
     external_id: Name | None = Field(
         default=None, description="The channel's own id; a repeat of it is the same message"
     )
     agent_id: Name | None = Field(default=None, description="Ask for this agent instead of the bound one")
     sent_at: datetime = Field(default_factory=now)
+    scopes: frozenset[str] | None = Field(
+        default=None, description="What the token it came with may do; None: all that its person may"
+    )
 
 
 MessageState = Literal["queued", "running", "done", "failed"]

@@ -20,6 +20,7 @@ from annabelle.hub.api import (
     approvals,
     audit,
     channels,
+    commands,
     costs,
     memory,
     messages,
@@ -84,6 +85,7 @@ def make_app(hub: HubContext) -> RequestGuard:
         channels,
         tokens,
         status,
+        commands,
         audit,
         costs,
     ):

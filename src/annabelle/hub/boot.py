@@ -38,7 +38,10 @@ from annabelle.hub.base_setup import (
 )
 from annabelle.hub.channels.accounts import ChannelAccounts
 from annabelle.hub.channels.inbox import ChannelInboxDeps
-from annabelle.hub.channels.service import HubChannels
+from annabelle.hub.channels.service import HubChannels, make_removers, open_channels
+from annabelle.hub.commands.catalogue import COMMANDS
+from annabelle.hub.commands.command import CommandDeps
+from annabelle.hub.commands.registry import CommandRegistry
 from annabelle.hub.component import Component
 from annabelle.hub.context import HubContext, HubConversations, HubServices
 from annabelle.hub.conversations.event_log import EventFanout
@@ -63,6 +66,7 @@ from annabelle.hub.skills.fire_runner import FireRunner, FireTaskDeps
 from annabelle.hub.skills.skill_files import SkillFiles
 from annabelle.hub.skills.skill_seeder import SkillSeeder
 from annabelle.hub.skills.skill_service import SkillService, find_user_zone
+from annabelle.hub.status import StatusReader
 from annabelle.hub.tasks.background_calls import BackgroundCalls, QueuedCallJudge
 from annabelle.hub.tasks.subagents import Subagents
 from annabelle.hub.tasks.task_runner import TaskRunner
@@ -145,11 +149,12 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             redact=base.redact,
         ),
     )
+    halts = Halts(home.halts_file)
     launcher = ThinkerLauncher(base, security.identities, turns.is_idle)
     agents = AgentManager(
         settings=settings,
         registry=registry,
-        halts=Halts(home.halts_file),
+        halts=halts,
         launcher=launcher,
         database=database,
         notices=notices,
@@ -231,18 +236,6 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         notices=notices,
         audit=audit,
     )
-    gate = MessageGate(
-        settings,
-        MessageGateDeps(
-            storage=storage,
-            agents=agents,
-            thread_queue=thread_queue,
-            stopper=stopper,
-            reply_waiters=reply_waiters,
-            rules=rules,
-            secrets=secrets,
-        ),
-    )
     approval_service = ApprovalService(
         ApprovalAnswerDeps(
             storage=storage, thread_queue=thread_queue, agents=agents, toolbox=toolbox, expiry=expiry, tasks=tasks
@@ -250,16 +243,43 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         base.redact,
         audit,
     )
+    opened_channels = open_channels(settings, [(one.info.name, one.info.summary) for one in COMMANDS])
+    commands = CommandRegistry(
+        COMMANDS,
+        CommandDeps(
+            storage=storage,
+            users=security.users,
+            status=StatusReader(base=base, toolbox=toolbox, agents=agents, turns=turns, subagents=subagents),
+            stopper=stopper,
+            approvals=approval_service,
+            skills=skills,
+            removers=make_removers(opened_channels, database),
+        ),
+    )
+    gate = MessageGate(
+        settings,
+        MessageGateDeps(
+            storage=storage,
+            agents=agents,
+            thread_queue=thread_queue,
+            stopper=stopper,
+            rules=rules,
+            secrets=secrets,
+            commands=commands,
+        ),
+    )
     channels = HubChannels(
         ChannelInboxDeps(
             base=base,
             storage=storage,
             accounts=ChannelAccounts(database, base.lifecycle.clock, audit),
             gate=gate,
-            halted=lambda _name: False,
+            halted=halts.is_halted,
             find_agent=lambda channel, chat_id: registry.config.agent_for_chat(channel, chat_id).agent_id,
-        )
+        ),
+        opened_channels,
     )
+    halts.on_change(channels.wake)
     forgetting = ForgetService(
         ForgetTargets(
             home=home,
@@ -294,6 +314,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             reply_waiters=reply_waiters,
             fanout=fanout,
             stopper=stopper,
+            commands=commands,
         ),
         agents=agents,
         channels=channels,

@@ -160,8 +160,11 @@ def finish_delivery(
 
 
 def get_delivery(connection: Connection, message_id: str) -> Delivery:
-    found = read_first(connection, Delivery, select(deliveries).where(deliveries.c.message_id == message_id))
-    return require_found(found, f"delivery of {message_id}")
+    return require_found(find_delivery(connection, message_id), f"delivery of {message_id}")
+
+
+def find_delivery(connection: Connection, message_id: str) -> Delivery | None:
+    return read_first(connection, Delivery, select(deliveries).where(deliveries.c.message_id == message_id))
 
 
 def list_unfinished_deliveries(connection: Connection, limit: int = 1000) -> list[Delivery]:

@@ -287,6 +287,22 @@ def list_unfinished_in_chat(connection: Connection, channel: str, chat_id: str, 
     return list(connection.execute(query).scalars())
 
 
+def was_anything_said(connection: Connection, thread_id: str) -> bool:
+    """Whether a thread has anything in it but commands and their answers."""
+    asked = messages.alias("asked")
+    answers_command = select(asked.c.id).where(asked.c.id == messages.c.reply_to, asked.c.source == "command").exists()
+    said = select(messages.c.id).where(
+        messages.c.thread_id == thread_id, messages.c.source != "command", ~answers_command
+    )
+    return connection.execute(said.limit(1)).first() is not None
+
+
+def count_unfinished(connection: Connection, thread_id: str) -> int:
+    unfinished = messages.c.state.in_(("queued", "running"))
+    query = select(func.count()).select_from(messages).where(messages.c.thread_id == thread_id, unfinished)
+    return connection.execute(query).scalar_one()
+
+
 def list_unasked(connection: Connection, message: StoredMessage, since: datetime, limit: int) -> list[StoredMessage]:
     """Lists what was said in the chat of a message before it without answering anything, oldest first."""
     columns = messages.c

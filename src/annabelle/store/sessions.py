@@ -90,6 +90,20 @@ def add_archive(
     )
 
 
+def load_archive_rows(connection: Connection, agent_id: str, thread_id: str) -> list[tuple[str, JsonObject]]:
+    """Returns the ended conversations of a thread with their ids, oldest first."""
+    ids = list_archive_ids(connection, agent_id, thread_id)
+    return list(zip(ids, load_archives(connection, agent_id, thread_id), strict=True))
+
+
+def replace_archive(connection: Connection, archive_id: str, record: JsonObject | None) -> None:
+    """Changes an ended conversation; without a record it is removed."""
+    if record is None:
+        connection.execute(delete(archives).where(archives.c.id == archive_id))
+    else:
+        connection.execute(update(archives).where(archives.c.id == archive_id).values(record=record))
+
+
 def load_archives(connection: Connection, agent_id: str, thread_id: str) -> list[JsonObject]:
     """Returns the ended conversations of a thread, oldest first."""
     return list(connection.execute(_select_archives(archives.c.record, agent_id, thread_id)).scalars())

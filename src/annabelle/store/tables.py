@@ -46,8 +46,11 @@ threads = Table(
     Column("agent_id", Text, nullable=False),
     Column("created_at", UtcTimestamp, nullable=False),
     Column("updated_at", UtcTimestamp, nullable=False),
-    UniqueConstraint("channel", "chat_id", "user_id", "agent_id"),
+    Column("ended_at", UtcTimestamp),  # null: the open thread of its chat, which new messages go to
     Index(None, "user_id", "updated_at"),
+    _partial_index(
+        "uq_threads_open", "channel", "chat_id", "user_id", "agent_id", where="ended_at IS NULL", unique=True
+    ),
 )
 
 messages = Table(
@@ -62,7 +65,7 @@ messages = Table(
     Column("sender_id", Text, nullable=False),
     Column("external_id", Text),
     Column("role", Text, nullable=False),  # user | assistant
-    Column("source", Text, nullable=False),  # user | agent | error | decision
+    Column("source", Text, nullable=False),  # user | command | agent | error | decision
     Column("kind", Text, nullable=False),  # inbound | answer | said
     Column("content", SafeText, nullable=False),
     Column("metadata", JsonText, nullable=False),

@@ -1,4 +1,7 @@
-"""Threads, one per channel, chat, person and agent, and the numbered events of their turns (THR-04)."""
+"""Threads and the numbered events of their turns (THR-04).
+
+One thread per channel, chat, person and agent is open. Those that were ended before it are only read.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,15 @@ from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
 from annabelle.core.ids import new_id
 from annabelle.core.messages import SKILLS, StoredEvent, TurnEvent, now
 from annabelle.store.portable_sql import InsertNew, read_all, read_first, require_found
-from annabelle.store.tables import events, threads
+from annabelle.store.tables import events, skills, threads
 
-_insert_thread = InsertNew(threads, ["channel", "chat_id", "user_id", "agent_id"])
+_insert_thread = InsertNew(threads)
 _select_thread = select(threads).where(
     threads.c.channel == bindparam("channel"),
     threads.c.chat_id == bindparam("chat_id"),
     threads.c.user_id == bindparam("user_id"),
     threads.c.agent_id == bindparam("agent_id"),
+    threads.c.ended_at.is_(None),
 )
 _select_by_id = select(threads).where(threads.c.id == bindparam("thread_id"))
 _select_own = (
@@ -26,6 +30,11 @@ _select_own = (
     .where(threads.c.user_id == bindparam("user_id"), threads.c.channel != SKILLS)
     .order_by(threads.c.updated_at.desc(), threads.c.id.desc())
     .limit(bindparam("limit"))
+)
+_end_thread = (
+    update(threads)
+    .where(threads.c.id == bindparam("thread"), threads.c.ended_at.is_(None))
+    .values(ended_at=bindparam("at"))
 )
 _update_thread = update(threads).where(threads.c.id == bindparam("thread")).values(updated_at=bindparam("at"))
 
@@ -39,15 +48,35 @@ class Thread:
     agent_id: str
     created_at: datetime
     updated_at: datetime
+    ended_at: datetime | None = None
 
 
 def find_or_create_thread(connection: Connection, *, channel: str, chat_id: str, user_id: str, agent_id: str) -> Thread:
+    """The open thread of a chat."""
     key: dict[str, object] = {"channel": channel, "chat_id": chat_id, "user_id": user_id, "agent_id": agent_id}
     if known := read_first(connection, Thread, _select_thread, key):
         return known
     at = now()
     _insert_thread.insert(connection, {"id": new_id("thr"), "created_at": at, "updated_at": at, **key})
     return read_all(connection, Thread, _select_thread, key)[0]
+
+
+def find_open_thread(
+    connection: Connection, *, channel: str, chat_id: str, user_id: str, agent_id: str
+) -> Thread | None:
+    key: dict[str, object] = {"channel": channel, "chat_id": chat_id, "user_id": user_id, "agent_id": agent_id}
+    return read_first(connection, Thread, _select_thread, key)
+
+
+def replace_thread(connection: Connection, thread_id: str) -> Thread:
+    """Ends a thread and opens another one in its chat, which skills report to from now on."""
+    old = load_thread(connection, thread_id)
+    connection.execute(_end_thread, {"thread": old.id, "at": now()})
+    new = find_or_create_thread(
+        connection, channel=old.channel, chat_id=old.chat_id, user_id=old.user_id, agent_id=old.agent_id
+    )
+    connection.execute(update(skills).where(skills.c.thread_id == old.id).values(thread_id=new.id))
+    return new
 
 
 def get_thread(connection: Connection, thread_id: str, user_id: str) -> Thread:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, cast
 
 from sqlalchemy import Connection, RowMapping, bindparam, case, select, update
@@ -12,7 +13,7 @@ from annabelle.core.errors import Conflict
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Label, Trust
-from annabelle.store.portable_sql import InsertNew, field_values, require_found
+from annabelle.store.portable_sql import InsertNew, field_values, read_all, require_found
 from annabelle.store.tables import messages, tool_calls
 
 _insert = InsertNew(tool_calls, ["call_id"])
@@ -103,6 +104,22 @@ def list_unknown_calls(connection: Connection, message_id: str) -> list[str]:
 def list_tools_used(connection: Connection, message_id: str) -> list[str]:
     """Lists the tools called for a message, in the order of their first call."""
     return list(dict.fromkeys(connection.execute(_select_tools_used, {"message_id": message_id}).scalars()))
+
+
+@dataclass(frozen=True, slots=True)
+class CallLine:
+    """One call, as a list of the latest ones shows it."""
+
+    tool: str
+    state: str
+    started_at: datetime
+
+
+def list_latest_calls(connection: Connection, tools: Sequence[str], limit: int) -> list[CallLine]:
+    """Lists the latest calls of these tools, newest first."""
+    columns = select(tool_calls.c.tool, tool_calls.c.state, tool_calls.c.started_at)
+    latest = columns.where(tool_calls.c.tool.in_(tools)).order_by(tool_calls.c.started_at.desc()).limit(limit)
+    return read_all(connection, CallLine, latest)
 
 
 def is_known_call(connection: Connection, call_id: str) -> bool:

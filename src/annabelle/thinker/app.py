@@ -172,7 +172,11 @@ class _Endpoints:
 
     async def clear_session(self, request: Request) -> Response:
         wanted = _parse_body(ClearSession, await read_body(request, _BODY_BYTES))
-        await self._thinker.deps.sessions.clear(wanted.thread_id)
+        sessions = self._thinker.deps.sessions
+        if wanted.removed is None:
+            await sessions.clear(wanted.thread_id, by_model=wanted.by_model)
+        else:
+            await sessions.remove_turns(wanted.thread_id, wanted.removed)
         return JSONResponse({"cleared": wanted.thread_id})
 
 

@@ -12,6 +12,7 @@ from typing import cast
 import httpx
 
 from annabelle.core.contract import (
+    ClearSession,
     ParkedCall,
     ParkedTurn,
     StreamedEvent,
@@ -78,6 +79,7 @@ class PlayedThinker:
     briefs: list[TurnBrief] = field(default_factory=list[TurnBrief])
     results: dict[str, TurnResult] = field(default_factory=dict[str, TurnResult])
     answers: list[JsonObject] = field(default_factory=list[JsonObject])
+    cleared: list[ClearSession] = field(default_factory=list[ClearSession])
     before_end: Callable[[], None] | None = None
     agent_id: str = "annabelle"
     restarts: AgentRestartBackoff = field(default_factory=lambda: AgentRestartBackoff(0))
@@ -100,6 +102,9 @@ class PlayedThinker:
         return TurnState(message_id=message_id, state="done", result=self.results[message_id])
 
     async def cancel(self, _message_id: str) -> None: ...
+
+    async def clear_session(self, wanted: ClearSession) -> None:
+        self.cleared.append(wanted)
 
     async def call(self, message_id: str, call_id: str, name: str, arguments: JsonObject) -> JsonObject:
         body = {"name": name, "arguments": arguments, "message_id": message_id, "call_id": call_id}

@@ -151,7 +151,7 @@ async def test_a_stop_while_a_question_is_being_asked_leaves_none_and_the_turn_i
     house.judge.while_judging = stop
     said = await house.say(LETTER)
     stopped = await stopping[0]
-    assert stopped.json()["halted"] == {"all": True, "agents": []}
+    assert stopped.json()["halted"] == {"all": True, "agents": [], "parts": []}
     assert (house.posted, await house.asked()) == ([], [])
     twice = await house.owner.post("/stop")
     assert (twice.status_code, twice.json()["turns"]) == (200, 0)

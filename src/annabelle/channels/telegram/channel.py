@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,10 +34,10 @@ class TelegramChannel:
     name = TELEGRAM
     longest = 4000
 
-    def __init__(
-        self, api: BotApi, *, webhook: str = "", secret: str = "", menu: Sequence[tuple[str, str]] = ()
-    ) -> None:
-        self._api, self._webhook, self._secret, self._menu = api, webhook, secret, menu
+    def __init__(self, api: BotApi, *, webhook: str = "", menu: Sequence[tuple[str, str]] = ()) -> None:
+        self._api, self._webhook, self._menu = api, webhook, menu
+        self.secret = secrets.token_urlsafe(32)
+        """What Telegram sends along with each call of the webhook."""
         self._own_id, self._own_name = "", ""
 
     async def connect(self) -> ChannelAccount:
@@ -46,7 +47,7 @@ class TelegramChannel:
             listed = [{"command": name, "description": summary[:256]} for name, summary in self._menu]
             await self._api.call("setMyCommands", {"commands": listed})
         if self._webhook:
-            wanted = {"url": self._webhook, "secret_token": self._secret, "allowed_updates": _KINDS}
+            wanted = {"url": self._webhook, "secret_token": self.secret, "allowed_updates": _KINDS}
             await self._api.call("setWebhook", wanted)
         else:
             await self._api.call("deleteWebhook", {})
@@ -130,6 +131,9 @@ class TelegramChannel:
         for start in range(0, len(sent_ids), 100):
             wanted = [int(one) for one in sent_ids[start : start + 100]]
             await self._api.call("deleteMessages", {"chat_id": chat_id, "message_ids": wanted})
+
+    def find_message_id(self, external_id: str) -> str | None:
+        return None if external_id.startswith(_PRESSED) else external_id.partition(":")[2] or None
 
     async def show_typing(self, chat_id: str) -> None:
         await self._api.call("sendChatAction", {"chat_id": chat_id, "action": "typing"})

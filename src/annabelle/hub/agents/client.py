@@ -109,9 +109,9 @@ class ThinkerClient:
         reply = await self._send("POST", "/read-order", body, brief.trace_id, _LEARNING_SECONDS)
         return OrderVerdict.model_validate_json(reply.body)
 
-    async def clear_session(self, thread_id: str) -> None:
-        """Archive the session of a thread and start a new one. A new session stays as it is."""
-        await self._send("POST", "/clear-session", ClearSession(thread_id=thread_id).model_dump_json().encode())
+    async def clear_session(self, wanted: ClearSession) -> None:
+        """Archive the session of a thread and start a new one, or remove turns. A new session stays as it is."""
+        await self._send("POST", "/clear-session", wanted.model_dump_json().encode())
 
     async def resume_costs(self, reset_window: bool) -> None:
         await self._send("POST", "/cost-resume", json.dumps({"resetWindow": reset_window}).encode())

@@ -18,7 +18,7 @@ from annabelle.core.errors import AnnabelleError, Conflict
 from annabelle.core.ports import AuditTrail
 from annabelle.core.trace import current_trace
 from annabelle.hub.agents.client import ThinkerGone, ThinkerRefused
-from annabelle.hub.agents.halts import ALL, RESUME, Halts
+from annabelle.hub.agents.halts import ALL, RESUME, THINKER, Halts
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.approvals.expiry import QuestionWithdrawal
 from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters
@@ -64,17 +64,16 @@ class Stopper:
         await self._end({message_id: agent_id}, for_good=())
 
     async def stop(self, target: str, by: str) -> int:
-        """Stop an agent or `ALL` until `resume`. Returns how many turns were ended."""
-        if target != ALL:
-            self.agents.registry.agent(target)
-        agents = [agent.agent_id for agent in self.agents.registry.config.agents] if target == ALL else [target]
+        """Stop an agent, a part or `ALL` until `resume`. Returns how many turns were ended."""
+        agents = self._find_agents(target)
         self.halts.stop(target, by)
         running = self.turns.running_for(agents)
         self.audit.note(
             "stop", {"event": "stopped", "target": target, "by": by, "turns": len(running)}, current_trace()
         )
         saving = asyncio.create_task(asyncio.to_thread(self.halts.save))
-        await self._end(running, for_good=agents)
+        if agents:
+            await self._end(running, for_good=agents)
         for agent_id in agents:
             await self._withdraw_questions(agent_id)
         self.update_notice()
@@ -82,16 +81,23 @@ class Stopper:
         return len(running)
 
     async def resume(self, target: str, by: str) -> bool:
-        """Resume an agent or `ALL`. Returns whether it was stopped."""
-        if target != ALL:
-            self.agents.registry.agent(target)
-            if self.halts.everything is not None:
-                raise Conflict("Everything is stopped, not just one agent.", hint=f"Let all go on with: {RESUME}")
+        """Resume an agent, a part or `ALL`. Returns whether it was stopped."""
+        self._find_agents(target)
+        if target != ALL and self.halts.everything is not None:
+            raise Conflict("Everything is stopped, not just one agent.", hint=f"Let all go on with: {RESUME}")
+        if target not in (ALL, *self.halts.parts) and self.halts.is_halted(THINKER):
+            raise Conflict("All agents are stopped, not just one.", hint=f"Let them go on with: {RESUME} {THINKER}")
         was = self.halts.resume(target)
         await asyncio.to_thread(self.halts.save)
         self.audit.note("stop", {"event": "resumed", "target": target, "by": by}, current_trace())
         self.update_notice()
         return was
+
+    def _find_agents(self, target: str) -> list[str]:
+        """The agents that a stop of the target ends. Raises NotFound for an unknown target."""
+        if target in (ALL, THINKER):
+            return [agent.agent_id for agent in self.agents.registry.config.agents]
+        return [] if target in self.halts.parts else [self.agents.registry.agent(target).agent_id]
 
     async def _end(self, running: dict[str, str], for_good: Collection[str]) -> None:
         """End these turns. `running` maps messages to agents. Processes of agents in `for_good` always end."""
@@ -165,12 +171,23 @@ class Stopper:
             text = f"The file that says what is stopped is damaged, so everything is. Let it go on with: {RESUME}"
         elif halts.everything is not None:
             text = f"Everything is stopped. Let it go on with: {RESUME}"
-        elif halts.agents:
-            text = f"Stopped: {', '.join(halts.agents)}. Let one go on with: {RESUME} {halts.agents[0]}"
+        elif halts.stopped:
+            text = f"Stopped: {', '.join(halts.stopped)}. Let one go on with: {RESUME} {halts.stopped[0]}"
         else:
             notices.clear(TOPIC)
             return
         notices.add(TOPIC, text, level="warning")
+
+
+def describe_stop(target: str, turns: int) -> str:
+    what = "Everything is stopped" if target == ALL else f"{target} is stopped"
+    ended = f"; {turns} {'turn was' if turns == 1 else 'turns were'} ended" if turns else ""
+    return f"{what}{ended}."
+
+
+def describe_resume(target: str, *, was: bool) -> str:
+    what = "Everything goes on." if target == ALL else f"{target} goes on."
+    return what if was else "Nothing was stopped."
 
 
 def _agreed(asked: asyncio.Task[bool]) -> bool:

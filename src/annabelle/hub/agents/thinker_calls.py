@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
 from annabelle.core.contract import (
+    ClearSession,
     ExtractBrief,
     ExtractResult,
     OrderBrief,
@@ -176,8 +177,8 @@ class ThinkerQuestions:
     async def read_order(self, agent_id: str, brief: OrderBrief) -> OrderVerdict:
         return await self._ask(agent_id, lambda client: client.read_order(brief))
 
-    async def clear_session(self, agent_id: str, thread_id: str) -> None:
-        await self._ask(agent_id, lambda client: client.clear_session(thread_id))
+    async def clear_session(self, agent_id: str, wanted: ClearSession) -> None:
+        await self._ask(agent_id, lambda client: client.clear_session(wanted))
 
     async def _ask(self, agent_id: str, question: Callable[[ThinkerClient], Awaitable[T]]) -> T:
         async with self._agents.turn(agent_id) as runner:

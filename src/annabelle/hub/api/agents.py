@@ -9,6 +9,7 @@ from pydantic import Field
 
 from annabelle.hub.agents.halts import ALL, RESUME
 from annabelle.hub.agents.manager import AgentStatus
+from annabelle.hub.agents.stopper import describe_resume, describe_stop
 from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.context import HubContext
 
@@ -57,9 +58,9 @@ async def restart_agent(agent_id: AgentId, hub: TheHub) -> AgentStatus:
 
 
 class StopTarget(ApiBody):
-    """What is meant: one agent by its id, or all of them."""
+    """What is meant: one agent by its id, a part (thinker, scheduler, a channel), or everything."""
 
-    target: str = Field(default=ALL, pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$", examples=["all", "annabelle"])
+    target: str = Field(default=ALL, pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$", examples=["all", "annabelle", "scheduler"])
 
 
 class Halted(ApiAnswer):
@@ -67,6 +68,7 @@ class Halted(ApiAnswer):
 
     all: bool
     agents: list[str]
+    parts: list[str] = Field(description="thinker (all agents), scheduler, channels")
 
 
 class StopAnswer(ApiAnswer):
@@ -83,10 +85,9 @@ async def stop(request: Request, hub: TheHub, caller: Caller) -> StopAnswer:
     for an answer are taken back. It stays stopped over restarts until it is resumed."""
     target = (await read_body(request, StopTarget)).target
     turns = await hub.conversations.stopper.stop(target, caller.user_id)
-    what = "Everything is stopped" if target == ALL else f"{target} is stopped"
-    ended = f"; {turns} {'turn was' if turns == 1 else 'turns were'} ended" if turns else ""
     resume = RESUME if target == ALL else f"{RESUME} {target}"
-    return StopAnswer(message=f"{what}{ended}. It stays so until: {resume}", turns=turns, halted=_halted(hub))
+    message = f"{describe_stop(target, turns)} It stays so until: {resume}"
+    return StopAnswer(message=message, turns=turns, halted=_halted(hub))
 
 
 @router.post("/resume", **document("Let an agent, or all of them, go on", 404, 409, body=StopTarget))
@@ -94,10 +95,10 @@ async def resume(request: Request, hub: TheHub, caller: Caller) -> StopAnswer:
     """Turns that were ended stay so; the next message is answered again. A pause for costs is not ended by this."""
     target = (await read_body(request, StopTarget)).target
     was = await hub.conversations.stopper.resume(target, caller.user_id)
-    what = "Everything goes on" if target == ALL else f"{target} goes on"
-    return StopAnswer(message=f"{what}." if was else "Nothing was stopped.", halted=_halted(hub))
+    return StopAnswer(message=describe_resume(target, was=was), halted=_halted(hub))
 
 
 def _halted(hub: HubContext) -> Halted:
     halts = hub.conversations.stopper.halts
-    return Halted(all=halts.everything is not None, agents=list(halts.agents))
+    parts = [name for name in halts.stopped if name in halts.parts]
+    return Halted(all=halts.everything is not None, agents=list(halts.agents), parts=parts)

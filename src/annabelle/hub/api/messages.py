@@ -70,7 +70,12 @@ async def send_message(request: Request, hub: TheHub, caller: Caller, wait: Wait
         raise NotAllowed(f"The answer would be sent to {new.channel}.", hint="Use another channel.", field="channel")
     # Only the owner's programs may speak for somebody else.
     sender_id = (new.sender_id if caller.kind == "owner" else None) or caller.user_id
-    inbound = InboundMessage(**new.model_dump(exclude={"sender_id"}), sender_id=sender_id, user_id=caller.user_id)
+    inbound = InboundMessage(
+        **new.model_dump(exclude={"sender_id"}),
+        sender_id=sender_id,
+        user_id=caller.user_id,
+        scopes=caller.grant.scopes,
+    )
     if (agent := caller.outside_agent) is not None:
         said_by = {"source": "outside_agent", "channel": agent, "sender_id": agent}
         inbound = inbound.model_copy(update=said_by)

@@ -7,7 +7,7 @@ from typing import Literal
 from annabelle import __version__
 from annabelle.hub.api.endpoint import ApiAnswer, ApiRouter, TheHub, document
 from annabelle.hub.base import Phase
-from annabelle.hub.context import HubStatus
+from annabelle.hub.status import HubStatus
 
 router = ApiRouter("hub")
 

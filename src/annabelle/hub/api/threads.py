@@ -9,6 +9,7 @@ from fastapi import Header, Path, Query
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
+from annabelle.core.contract import ClearSession
 from annabelle.core.errors import AgentPaused, Conflict
 from annabelle.core.messages import MessageSource, MessageState
 from annabelle.hub.agents.thinker_calls import ThinkerQuestions
@@ -44,6 +45,7 @@ class ThreadView(ApiAnswer):
     agent_id: str
     created_at: datetime
     updated_at: datetime
+    ended_at: datetime | None = Field(default=None, description="When another thread took its place in the chat")
 
 
 class MessageProgress(ApiAnswer):
@@ -112,7 +114,7 @@ async def clear_thread(thread_id: ThreadId, hub: TheHub, caller: Caller) -> Thre
     """What was said so far is archived with a summary: it is out of the agent's mind, and can still be searched."""
     thread = await hub.storage.database.read(lambda conn: threads.get_thread(conn, thread_id, caller.user_id))
     try:
-        await ThinkerQuestions(hub.agents).clear_session(thread.agent_id, thread.id)
+        await ThinkerQuestions(hub.agents).clear_session(thread.agent_id, ClearSession(thread_id=thread.id))
     except AgentPaused as error:
         # Not Unavailable: a retry cannot succeed until somebody resumes the agent.
         raise Conflict(error.message, hint=error.hint) from error

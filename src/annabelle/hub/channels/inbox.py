@@ -135,7 +135,7 @@ class ChannelInbox:
 
         for chat, rows in groupby(sorted(found, key=chat_of), key=chat_of):
             listed = list(rows)
-            if chat[0] in self._channels and not self._deps.halted(chat[0]):
+            if chat[0] in self._channels:
                 self._lanes.start(chat, lambda chat=chat, listed=listed: self._read_chat(chat, listed))
 
     async def _read_chat(self, chat: Chat, rows: Sequence[StoredUpdate]) -> None:
@@ -144,13 +144,17 @@ class ChannelInbox:
             if row.stale or row.content is None:
                 continue
             update = Update.model_validate(row.content)
-            wait = 0.0 if update.text.startswith("/") else self._seconds_to_wait(chat)
+            if update.text.startswith("/"):
+                wait = 0.0
+            elif self._deps.halted(row.channel):
+                continue  # until it goes on; only commands are read
+            else:
+                wait = self._seconds_to_wait(chat)
             if wait > 0:
                 self._retry_in(wait)
                 return
             if not await self._take(row, update):
                 return
-        if rows:
             self._wake.set()  # more may have come meanwhile
 
     def _seconds_to_wait(self, chat: Chat) -> float:

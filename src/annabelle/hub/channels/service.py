@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Literal
+
+from sqlalchemy import Connection
 
 from annabelle.channels.channel import Channel, ChannelAccount, NotDelivered
 from annabelle.channels.telegram.bot_api import BotApi
@@ -23,7 +24,9 @@ from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.channels.accounts import ChannelAccounts
 from annabelle.hub.channels.delivery import ChannelDelivery, TurnProgress
 from annabelle.hub.channels.inbox import ChannelInbox, ChannelInboxDeps
-from annabelle.store import channels
+from annabelle.store import channels, message_state
+from annabelle.store.database import Database
+from annabelle.store.messages import StoredMessage
 
 _log = logging.getLogger(__name__)
 _LONGEST_BACKOFF: Final = 60.0
@@ -44,15 +47,14 @@ class ChannelStatus:
 
 
 class HubChannels:
-    def __init__(self, deps: ChannelInboxDeps, menu: Menu = ()) -> None:
+    def __init__(self, deps: ChannelInboxDeps, opened: Sequence[Channel]) -> None:
         self._base: HubBase = deps.base
         self._storage: HubStorage = deps.storage
         self.accounts: ChannelAccounts = deps.accounts
-        self._halted = deps.halted
         self._inbox, self._progress = ChannelInbox(deps), TurnProgress(deps.storage)
         self._delivery = ChannelDelivery(deps.base, deps.storage)
-        self._secret, self._tasks = secrets.token_urlsafe(32), BackgroundTasks()
-        self._opened = {channel.name: channel for channel in open_channels(deps.base.settings, menu, self._secret)}
+        self._tasks = BackgroundTasks()
+        self._opened = {channel.name: channel for channel in opened}
         self._statuses = {name: ChannelStatus(name, "connecting") for name in self._opened}
 
     @property
@@ -91,7 +93,7 @@ class HubChannels:
         channel = self._opened.get(name)
         if not isinstance(channel, TelegramChannel) or not self._base.settings.telegram_webhook_url:
             raise NotFound("There is no webhook.")
-        if not hmac.compare_digest(secret.encode(), self._secret.encode()):
+        if not hmac.compare_digest(secret.encode(), channel.secret.encode()):
             raise Unauthorized("The secret of the webhook is wrong.")
         read = channel.read(update)
         if read is not None:
@@ -109,9 +111,6 @@ class HubChannels:
                     connected = True
                 if self._base.settings.telegram_webhook_url and channel.name == TELEGRAM:
                     return
-                if self._halted(channel.name):
-                    await asyncio.sleep(1.0)
-                    continue
                 cursor = await self._storage.database.read(lambda conn: channels.read_cursor(conn, channel.name))
                 found = await channel.poll(cursor)
                 outage = loop.time() - heard_at > _OUTAGE_SECONDS or heard_at == 0.0
@@ -146,12 +145,39 @@ class HubChannels:
             self._base.notices.add(topic, f"{name}: {trouble}", "warning")
 
 
-def open_channels(settings: Settings, menu: Menu, secret: str) -> list[Channel]:
+def open_channels(settings: Settings, menu: Menu = ()) -> list[Channel]:
     """The channels that are set up."""
     opened: list[Channel] = []
     if settings.telegram_bot_token is not None:
         api = BotApi(settings.telegram_api_url, settings.telegram_bot_token.get_secret_value())
         webhook = f"{settings.telegram_webhook_url.rstrip('/')}/channels/{TELEGRAM}/webhook"
         webhook = webhook if settings.telegram_webhook_url else ""
-        opened.append(TelegramChannel(api, webhook=webhook, secret=secret, menu=menu))
+        opened.append(TelegramChannel(api, webhook=webhook, menu=menu))
     return opened
+
+
+def make_removers(opened: Sequence[Channel], database: Database) -> dict[str, ChannelMessageRemover]:
+    return {channel.name: ChannelMessageRemover(channel, database) for channel in opened}
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelMessageRemover:
+    """Removes messages of a chat from its channel, the person's where the channel allows that (CMD-04)."""
+
+    channel: Channel
+    database: Database
+
+    async def remove_messages(self, chat_id: str, wanted: Sequence[StoredMessage]) -> int:
+        def find_ids(conn: Connection) -> list[list[str]]:
+            return [self._find_ids(conn, one) for one in wanted]
+
+        found = [ids for ids in await self.database.read(find_ids) if ids]
+        await self.channel.remove(chat_id, [one for ids in found for one in ids])
+        return len(found)
+
+    def _find_ids(self, conn: Connection, message: StoredMessage) -> list[str]:
+        if message.kind == "inbound":
+            named = self.channel.find_message_id(message.external_id or "")
+            return [named] if named is not None else []
+        delivery = message_state.find_delivery(conn, message.id)
+        return [one for one in delivery.parts_sent if one is not None] if delivery is not None else []

@@ -63,11 +63,13 @@ def deliver(
     *,
     remember: bool = True,
     at: datetime | None = None,
+    about: JsonObject | None = None,
 ) -> WriteResult[Delivered]:
     """Finish a message with the result of its turn. Finishing it again changes nothing.
 
     The same transaction queues the turn for the memory, and fact extraction for when the thread has been idle for
-    `idle_seconds`. A parked turn is answered by its questions, and remembered when it is over.
+    `idle_seconds`. A parked turn is answered by its questions, and remembered when it is over. `about` is added to the
+    answer's metadata and its event.
     """
     message = messages.load_message(conn, message_id)
     if result.parked is not None and not was_asked(conn, message, result.parked):
@@ -81,7 +83,7 @@ def deliver(
     unheard = settle_questions(conn, message) if parked is None else []
     unknown = tool_calls.list_unknown_calls(conn, message_id)
     reply = (
-        _add_reply(conn, message, result, unknown)
+        _add_reply(conn, message, result, _reply_metadata(result, unknown) | (about or {}))
         if parked is None
         else _add_question(conn, message, parked, _reply_metadata(result, unknown))
     )
@@ -93,7 +95,7 @@ def deliver(
         [
             *map(question_event, parked.questions if parked is not None else ()),
             *_withdrawn_events(message, unheard),
-            *_turn_events(message, reply, result, unknown),
+            *_turn_events(message, reply, result, unknown, about),
         ],
     )
     written += tell_unheard(conn, message)
@@ -112,9 +114,7 @@ def _add_to_memory(conn: Connection, message: StoredMessage, idle_seconds: float
         memory_queue.put_idle_thread(conn, message, agent_id, now() + timedelta(seconds=idle_seconds))
 
 
-def _add_reply(
-    conn: Connection, message: StoredMessage, result: TurnResult, unknown: Sequence[str]
-) -> StoredMessage | None:
+def _add_reply(conn: Connection, message: StoredMessage, result: TurnResult, facts: JsonObject) -> StoredMessage | None:
     if not result.success:
         error = result.error or _APOLOGY
         if error.code == SecurityBlocked.code and was_sender_told(conn, message):
@@ -133,7 +133,7 @@ def _add_reply(
         if any(said.kind == "said" for said in messages.list_replies(conn, message)):
             return None
         text = f"I sent this to another chat: {text}"
-    return messages.add_reply(conn, reply_to=message.id, content=text, metadata=_reply_metadata(result, unknown))
+    return messages.add_reply(conn, reply_to=message.id, content=text, metadata=facts)
 
 
 def _add_question(conn: Connection, message: StoredMessage, parked: ParkedOutcome, facts: JsonObject) -> StoredMessage:
@@ -169,7 +169,11 @@ def _reply_metadata(result: TurnResult, unknown: Sequence[str]) -> JsonObject:
 
 
 def _turn_events(
-    message: StoredMessage, reply: StoredMessage | None, result: TurnResult, unknown: Sequence[str]
+    message: StoredMessage,
+    reply: StoredMessage | None,
+    result: TurnResult,
+    unknown: Sequence[str],
+    about: JsonObject | None,
 ) -> list[TurnEvent]:
     def event(type_: EventType, key: str, data: JsonObject) -> TurnEvent:
         return TurnEvent(message_id=message.id, key=key, type=type_, data=data)
@@ -187,7 +191,7 @@ def _turn_events(
     if reply is not None and reply.source == "error":
         told.append(event("error", "error", {"message_id": reply.id, "text": reply.content, **reply.metadata}))
     elif reply is not None:
-        told.append(event("message", "message", {"message_id": reply.id, "text": reply.content}))
+        told.append(event("message", "message", {"message_id": reply.id, "text": reply.content, **(about or {})}))
     done: JsonObject = {"success": result.success, "reply_id": reply.id if reply is not None else None}
     if result.parked is not None:
         done["parked"] = True

@@ -56,7 +56,7 @@ class CostAnnouncer:
 def _find_thread(conn: Connection, place: tuple[str, str], agent_id: str) -> Thread | None:
     channel, chat_id = place
     for thread in threads.list_threads(conn, OWNER, limit=1000):
-        if channel in ("", thread.channel) and chat_id in ("", thread.chat_id):
+        if thread.ended_at is None and channel in ("", thread.channel) and chat_id in ("", thread.chat_id):
             return thread
     if channel and chat_id:
         return threads.find_or_create_thread(conn, channel=channel, chat_id=chat_id, user_id=OWNER, agent_id=agent_id)

@@ -32,12 +32,23 @@ _SERVER_PATHS = ("/internal/ledger/reserve", "/internal/ledger/settle")
 # Resources that return only the caller's own rows. All other paths are for the owner.
 _PEOPLES_PATHS = ("/messages/", "/threads/", "/tools/", "/approvals/", "/rules/", "/tokens/")
 _PEOPLES_PLACES = frozenset(
-    {"/message", "/threads", "/approvals", "/rules", "/events", "/tokens", "/memory/tidy", "/memory/learn"}
+    {
+        "/message",
+        "/commands",
+        "/threads",
+        "/approvals",
+        "/rules",
+        "/events",
+        "/tokens",
+        "/memory/tidy",
+        "/memory/learn",
+    }
 )
 _PLAIN_PATH = "/openapi.json"
 # The scope that a path needs, by its first part. All other paths need `manage`.
 _SCOPES_OF_PATHS: Final[dict[str, Scope]] = {
     "message": "talk",
+    "commands": "talk",
     "messages": "talk",
     "threads": "threads",
     "events": "threads",

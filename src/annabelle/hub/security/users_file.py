@@ -54,6 +54,7 @@ class HomeUser(ConfigEntry):
     id: str = Field(pattern=USER_ID)
     token_sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     created_at: datetime
+    admin: bool = Field(default=False, description="May use the commands that are for admins, as the owner may")
     allowed_tools: tuple[str, ...] = Field(
         default=(), description="Globs: tools of other servers they may use, themselves and through an agent"
     )
@@ -137,12 +138,26 @@ def add_user(path: Path, user_id: str) -> str:
     return token
 
 
+def set_admin(path: Path, user_id: str, *, admin: bool) -> None:
+    """Let a user use the commands that are for admins, or no longer."""
+    with _locked(path):
+        users = read_users(path)
+        if users.get(user_id) is None:
+            raise _unknown_user(user_id)
+        changed = [one.model_copy(update={"admin": admin}) if one.id == user_id else one for one in users.users]
+        _write(path, UserList(users=tuple(changed), tokens=users.tokens))
+
+
+def _unknown_user(user_id: str) -> NotFound:
+    return NotFound(f"There is no user {user_id}.", hint="annabelle users list shows who there is.")
+
+
 def remove_user(path: Path, user_id: str) -> None:
     """Remove a user and all their tokens. Their messages and memories stay."""
     with _locked(path):
         users = read_users(path)
         if users.get(user_id) is None:
-            raise NotFound(f"There is no user {user_id}.", hint="annabelle users list shows who there is.")
+            raise _unknown_user(user_id)
         left = tuple(user for user in users.users if user.id != user_id)
         _write(path, UserList(users=left, tokens=tuple(one for one in users.tokens if one.user_id != user_id)))
 

@@ -27,6 +27,7 @@ from annabelle.core.failpoints import failpoint
 from annabelle.core.messages import StoredEvent
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.durable.thread_queue import ThreadQueue
+from annabelle.hub.agents.halts import SCHEDULER
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.base import HubBase, HubStorage, write_until_stored
 from annabelle.hub.conversations.event_log import WriteResult
@@ -93,6 +94,8 @@ class FireTasks:
         try:
             await self._base.lifecycle.wait_ready()
             async with self._lane, self._deps.maintenance.working():
+                if self._deps.agents.halts.is_halted(SCHEDULER):
+                    return  # it stays open, and is taken up once the scheduler goes on
                 begun = await write_until_stored(
                     fire_id, lambda: self._deps.database.write(lambda conn: self._begin(conn, fire_id))
                 )
@@ -204,8 +207,9 @@ class FireRunner:
     def __init__(self, *, base: HubBase, storage: HubStorage, service: SkillService, deps: FireTaskDeps) -> None:
         self._storage, self._service, self._clock = storage, service, base.lifecycle.clock
         self._wake, self._tasks = asyncio.Event(), BackgroundTasks()
-        self._fires = FireTasks(base, deps, self._end)
+        self._fires, self._halts = FireTasks(base, deps, self._end), deps.agents.halts
         service.on_change(self._wake.set)
+        self._halts.on_change(self._wake.set)
         storage.events.subscribe(self._on_events)
 
     async def start(self) -> None:
@@ -232,8 +236,11 @@ class FireRunner:
         while True:
             self._wake.clear()
             try:
-                await self._fire_due()
-                next_due = await self._storage.database.read(skills.next_due_at)
+                next_due = None
+                # What becomes due meanwhile is written down once it goes on, by the missed policy of each skill.
+                if not self._halts.is_halted(SCHEDULER):
+                    await self._fire_due()
+                    next_due = await self._storage.database.read(skills.next_due_at)
             except Exception as trouble:  # noqa: BLE001  the timer must outlive whatever one skill holds
                 _log.error("Skills could not be fired: %s", trouble, exc_info=not isinstance(trouble, AnnabelleError))
                 await asyncio.sleep(_TROUBLE_SECONDS)

@@ -149,9 +149,9 @@ class SkillService:
                 f"“{skill.name}” needs {', '.join(missing)}, which is not there.",
                 hint="Connect the account it is for: annabelle connect --help",
             )
-        latest = threads.list_threads(conn, skill.user_id, limit=1)
+        latest = [thread.id for thread in threads.list_threads(conn, skill.user_id) if thread.ended_at is None]
         confirmed: JsonObject = {"confirmed_at": at}
-        return confirmed | ({"thread_id": latest[0].id} if latest else {})
+        return confirmed | ({"thread_id": latest[0]} if latest else {})
 
     async def _check_servers(self, skill: StoredSkill) -> None:
         """Raises Unavailable if a server of its tools lacks something, as an account. Its tools are listed even so."""

@@ -10,9 +10,9 @@ from annabelle.core.errors import AnnabelleError, NotFound, RetryByModel
 from annabelle.core.ids import new_id
 from annabelle.core.messages import InboundMessage, TurnEvent
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
-from annabelle.hub.context import HubStatus
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
 from annabelle.hub.outbox import queue_delivery
+from annabelle.hub.status import HubStatus
 from annabelle.hub.trust.rules import RuleOrigin, StandingRules, describe_rule
 from annabelle.store import messages, threads
 from annabelle.store.messages import StoredMessage
@@ -90,7 +90,7 @@ def _resolve_thread(conn: Connection, arguments: JsonObject, context: CallContex
         if thread.id == context.thread_id and (channel, str(chat_id)) == (thread.channel, thread.chat_id):
             return thread
     for thread in known:
-        if thread.chat_id == str(chat_id) and channel in (None, thread.channel):
+        if thread.ended_at is None and thread.chat_id == str(chat_id) and channel in (None, thread.channel):
             return thread
     names = ", ".join(f"{thread.channel} {thread.chat_id}" for thread in known[:_CHATS_SHOWN]) or "none yet"
     raise RetryByModel("The user has no such chat.", hint=f"Leave chat_id out for the current chat, or use: {names}.")

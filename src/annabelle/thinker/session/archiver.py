@@ -99,6 +99,8 @@ class SessionArchiver:
             return archive
 
     async def _summarise(self, turns: Sequence[SessionTurn], before: str, timeout: float | None) -> ConversationSummary:
+        if timeout == 0:  # no model is to be asked
+            return ConversationSummary(summarise_without_model(turns, before), by_model=False)
         try:
             async with asyncio.timeout(timeout):
                 return await self._summariser.summarise_conversation(turns, before)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from dataclasses import dataclass
 from datetime import tzinfo
 
@@ -76,9 +76,13 @@ class Conversations:
         """Called after the answer: compact a long session in the background."""
         self._start_background(self._compact_if_due(thread_id))
 
-    async def clear(self, thread_id: str) -> None:
+    async def clear(self, thread_id: str, *, by_model: bool = True) -> None:
         """Archive the conversation and start with an empty history."""
-        await self._archivist.archive(thread_id, "manual", timeout=WAITED_FOR_SECONDS)
+        await self._archivist.archive(thread_id, "manual", timeout=WAITED_FOR_SECONDS if by_model else 0)
+
+    async def remove_turns(self, thread_id: str, message_ids: Collection[str]) -> None:
+        """Remove the turns of these messages for good, and every summary that tells of them."""
+        await self._store.remove_turns(thread_id, frozenset(message_ids))
 
     async def close(self) -> None:
         for task in self._tasks:

@@ -20,7 +20,14 @@ from annabelle.thinker.session.records import (
     SessionTurn,
     parse_record,
 )
-from annabelle.thinker.session.session_store import KEPT_TURNS, ConversationEnd, build_archive, build_fresh_header
+from annabelle.thinker.session.session_store import (
+    KEPT_TURNS,
+    ConversationEnd,
+    build_archive,
+    build_fresh_header,
+    is_turn_of,
+    strip_archive,
+)
 
 _KNOWN_THREADS = 64
 _INTERNAL_TYPES = ("header", "compaction", "cleared")
@@ -97,6 +104,26 @@ class DatabaseSessionStore:
         done = await self._database.write(store_archive)
         failpoint(failpoints.STARTED_AFRESH)
         return done
+
+    async def remove_turns(self, thread_id: str, gone: frozenset[str]) -> None:
+        def remove(connection: Connection) -> None:
+            sessions.lock_session(connection, self._agent_id, thread_id)
+            for row_id, record in sessions.load_archive_rows(connection, self._agent_id, thread_id):
+                archive = parse_record(Archive, record)
+                left = None if archive is None else strip_archive(archive, gone)
+                if left != archive:
+                    sessions.replace_archive(connection, row_id, None if left is None else left.to_json())
+            rows = sessions.load_session(connection, self._agent_id, thread_id)
+            aside = sessions.load_session(connection, self._agent_id, sessions.summarised_thread_id(thread_id))
+            unwanted = [at for at, record in (*rows, *aside) if is_turn_of(record, gone)]
+            if any(is_turn_of(record, gone) for _at, record in aside):
+                # The summary tells of what is removed, so the other turns take its place again.
+                unwanted += [at for at, record in rows if record.get("type") == "compaction"]
+                sessions.move_records(connection, [at for at, _record in aside], thread_id)
+            sessions.remove_records(connection, unwanted)
+
+        await self._database.write(remove)
+        self._archives.pop(thread_id, None)
 
     async def archives(self, thread_id: str) -> Sequence[Archive]:
         ids = await self._database.read(

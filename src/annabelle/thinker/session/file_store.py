@@ -29,7 +29,14 @@ from annabelle.thinker.session.records import (
     count_chars,
     parse_record,
 )
-from annabelle.thinker.session.session_store import KEPT_TURNS, ConversationEnd, build_archive, build_fresh_header
+from annabelle.thinker.session.session_store import (
+    KEPT_TURNS,
+    ConversationEnd,
+    build_archive,
+    build_fresh_header,
+    is_turn_of,
+    strip_archive,
+)
 
 
 class ArchiveFile:
@@ -43,6 +50,12 @@ class ArchiveFile:
         if not self.contains(archive.id):
             jsonl.append_records(self._path, [archive.to_json()])
             jsonl.sync_folder(self._path.parent)
+
+    def remove_turns(self, gone: frozenset[str]) -> None:
+        known = list(self._read_all())
+        left = [strip_archive(archive, gone) for archive in known]
+        if left != known:
+            jsonl.rewrite_records(self._path, [archive.to_json() for archive in left if archive is not None])
 
     def contains(self, archive_id: str) -> bool:
         return any(archive.id == archive_id for archive in self._read_all())
@@ -141,6 +154,27 @@ class FileSessionStore:
             return archive
 
         return await self._run_exclusive(thread_id, store_archive)
+
+    async def remove_turns(self, thread_id: str, gone: frozenset[str]) -> None:
+        def rewrite(opened: _OpenThread) -> None:
+            self._archive_file(thread_id).remove_turns(gone)
+            records, older = _records(self.path(thread_id)), _records(self.older_path(thread_id))
+            left = [record for record in records if not is_turn_of(record, gone)]
+            closed = SessionLines.parse(records).closed
+            summarised = any(is_turn_of(record, gone) for record in older) or not gone.isdisjoint(closed)
+            if summarised:
+                # The summary tells of what is removed, so the other turns take its place again.
+                left = [record for record in left if record.get("type") != "compaction"]
+                kept = [record for record in older if not is_turn_of(record, gone)]
+                headers = sum(record.get("type") == "header" for record in left[:1])
+                left[headers:headers] = kept
+            if left != records:
+                jsonl.rewrite_records(self.path(thread_id), left)
+            if summarised:
+                self.older_path(thread_id).unlink(missing_ok=True)
+            self._load_thread(opened, thread_id)
+
+        await self._run_exclusive(thread_id, rewrite)
 
     async def archives(self, thread_id: str) -> Sequence[Archive]:
         known = self._get_thread(thread_id)

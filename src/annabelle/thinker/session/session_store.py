@@ -4,7 +4,7 @@ conversation ends.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from annabelle.thinker.session.records import (
     SessionTurn,
     parse_turn,
 )
+from annabelle.thinker.session.summariser import summarise_without_model
 
 KEPT_TURNS = 40
 """Turns of a conversation that are loaded; more never fit a prompt."""
@@ -74,6 +75,10 @@ class SessionStore(Protocol):
         """Store the whole conversation and start a new one; None if it has a newer message."""
         ...
 
+    async def remove_turns(self, thread_id: str, gone: frozenset[str]) -> None:
+        """Remove turns by their messages, also from archives. A summary that tells of one goes with it."""
+        ...
+
     async def archives(self, thread_id: str) -> Sequence[Archive]:
         """Earlier conversations, oldest first, without their turns."""
         ...
@@ -110,6 +115,22 @@ def build_archive(thread_id: str, ending: ConversationEnd, whole: Sequence[JsonO
         output_tokens=spent.output_tokens,
         turns=list(whole),
     )
+
+
+def is_turn_of(record: JsonObject, messages: Container[object]) -> bool:
+    return record.get("type") == "turn" and record.get("message_id") in messages
+
+
+def strip_archive(archive: Archive, gone: Container[object]) -> Archive | None:
+    """The archive without these turns, summed up again without a model; None if nothing is left."""
+    left = [record for record in archive.turns if not is_turn_of(record, gone)]
+    if len(left) == len(archive.turns):
+        return archive
+    turns = [turn for turn in map(parse_turn, left) if turn is not None]
+    if not turns:
+        return None
+    ending = ConversationEnd(archive.message_id, "manual", summarise_without_model(turns, ""))
+    return build_archive(archive.thread_id, ending, left)
 
 
 def build_fresh_header(agent_id: str, thread_id: str, lines: SessionLines, older: SessionLines) -> SessionHeader:
