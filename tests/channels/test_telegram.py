@@ -183,3 +183,44 @@ def test_an_account_that_was_taken_back_is_a_stranger_again(chatting: Chatting) 
     )
     assert ignored >= 1
     assert len(chatting.bot.texts()) == before
+
+
+@pytest.mark.req("CMD-01", "CMD-02")
+def test_commands_are_answered_in_the_chat_at_no_cost_and_a_stopped_channel_still_takes_them(
+    chatting: Chatting,
+) -> None:
+    chatting.pair()
+    chatting.ask("/help", "/status")
+    chatting.ask("/kill telegram", "telegram")
+    chatting.bot.say(plan_text([], say="Held back."))
+    chatting.ask("/status", "telegram")
+    assert "Held back." not in chatting.bot.texts()
+    chatting.bot.say("/resume telegram")
+    chatting.wait_for_text("Held back.")
+    costs = chatting.hub.http.get("/costs").json()
+    assert costs is not None
+
+
+@pytest.mark.req("CMD-04")
+def test_messages_are_removed_from_the_chat_after_a_yes(chatting: Chatting) -> None:
+    chatting.pair()
+    chatting.ask(plan_text([], say="Soon gone."), "Soon gone.")
+    chatting.bot.say("/delete messages today")
+    offered = wait_for(lambda: [one for one in chatting.bot.sent if one.buttons] or None, "a question")[-1]
+    assert "Soon gone." in chatting.bot.texts()
+    chatting.bot.press(offered, offered.buttons[0][0])
+    wait_for(lambda: "Soon gone." not in chatting.bot.texts(), "the removal")
+
+
+@pytest.mark.req("POL-03", "CHN-01")
+def test_a_pressed_yes_lets_the_turn_go_on_and_a_second_press_changes_nothing(chatting: Chatting) -> None:
+    chatting.pair()
+    chatting.pair(8)
+    skill = {"name": "Look", "instructions": "Look around.", "trigger_type": "manual"}
+    chatting.bot.say(plan_text([("memory_store_skill", skill)], say="It is set up."))
+    question = chatting.wait_for_text("May I call")
+    chatting.bot.press(question, "Yes", sender=66)
+    chatting.bot.press(question, "Yes")
+    chatting.bot.press(question, "No")
+    chatting.wait_for_text("It is set up.")
+    assert chatting.hub.http.get("/skills/Look").is_success

@@ -37,6 +37,7 @@ from annabelle.hub.base_setup import (
     open_storage,
 )
 from annabelle.hub.channels.accounts import ChannelAccounts
+from annabelle.hub.channels.admin_notices import AdminNotices
 from annabelle.hub.channels.inbox import ChannelInboxDeps
 from annabelle.hub.channels.service import HubChannels, make_removers, open_channels
 from annabelle.hub.commands.catalogue import COMMANDS
@@ -280,6 +281,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         opened_channels,
     )
     halts.on_change(channels.wake)
+    admin_notices = AdminNotices(base, storage)
     forgetting = ForgetService(
         ForgetTargets(
             home=home,
@@ -363,6 +365,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         Component(start=skill_files.start, stop=skill_files.stop),
         Component(resume=offered.start),
         Component(resume=channels.start, stop=channels.stop),
+        Component(resume=admin_notices.start, stop=admin_notices.stop),
         Component(resume=fires.start, stop=fires.stop),
     )
     for component in components:

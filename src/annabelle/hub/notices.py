@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from datetime import datetime
 from typing import Literal
 
@@ -27,6 +28,7 @@ class HubNotice(FrozenModel):
     level: Level = "info"
     text: str
     at: datetime = Field(default_factory=now)
+    told_elsewhere: bool = Field(default=False, exclude=True, description="Whether a message says the same")
 
 
 class Notices:
@@ -34,10 +36,17 @@ class Notices:
 
     def __init__(self, keep: int = 50) -> None:
         self._notices: deque[HubNotice] = deque(maxlen=keep)
+        self._listeners: list[Callable[[HubNotice], None]] = []
 
-    def add(self, topic: str, text: str, level: Level = "info") -> None:
+    def subscribe(self, listener: Callable[[HubNotice], None]) -> None:
+        self._listeners.append(listener)
+
+    def add(self, topic: str, text: str, level: Level = "info", *, told_elsewhere: bool = False) -> None:
         self.clear(topic)
-        self._notices.append(HubNotice(topic=topic, level=level, text=text))
+        notice = HubNotice(topic=topic, level=level, text=text, told_elsewhere=told_elsewhere)
+        self._notices.append(notice)
+        for listener in self._listeners:
+            listener(notice)
         _log.log(_LEVELS[level], "%s: %s", topic, text)
 
     def startup(self, version: str, tools: int, servers: int) -> None:
@@ -57,7 +66,7 @@ class Notices:
 def forward_server_notices(toolbox: Toolbox, notices: Notices) -> None:
     def forward(notice: ServerNotice) -> None:
         if notice.kind == "startup_diff":
-            notices.add(STARTUP, notice.text)
+            notices.add(STARTUP, notice.text, told_elsewhere=True)  # the start-up notice repeats it
             return
         level: Level = "info" if notice.kind in ("servers_changed", "tool_hidden") else "warning"
         topic = notice.kind if notice.server is None else f"{notice.kind}:{notice.server}"

@@ -154,7 +154,9 @@ class AgentManager:
             state = await self._database.write(lambda conn: cost_control.pause_agent(conn, account, reason))
             self._paused[account] = state
         self._audit_event("stop", {"event": "paused", "agent_id": account})
-        self._notices.add(f"agent_paused:{account}", f"{account} is paused: {state.reason}.", level="warning")
+        self._notices.add(
+            f"agent_paused:{account}", f"{account} is paused: {state.reason}.", level="warning", told_elsewhere=True
+        )
         return state
 
     async def resume(self, agent_id: str, reset_window: bool) -> AgentStatus:
