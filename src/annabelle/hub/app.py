@@ -20,6 +20,7 @@ from annabelle.hub.api import (
     approvals,
     audit,
     costs,
+    diagnosis,
     memory,
     messages,
     rules,
@@ -84,6 +85,7 @@ def make_app(hub: HubContext) -> RequestGuard:
         status,
         audit,
         costs,
+        diagnosis,
     ):
         # Not `include_router`, which would build every route again with the first request.
         app.routes.extend(resource.router.routes)

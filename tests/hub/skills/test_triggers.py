@@ -128,7 +128,7 @@ async def seed(house: House, home: Home) -> list[str]:
 
 @pytest.mark.req("SKL-07", "SKL-12", "HUB-07")
 async def test_the_defaults_are_offered_once_and_are_off_until_the_person_says_yes(house: House, home: Home) -> None:
-    assert len(await seed(house, home)) == 10
+    assert len(await seed(house, home)) == 11
     offered = {one.name: one for one in await house.service.list(OWNER)}
     assert TERMINAL_CHAT == DEFAULT_CHAT
     assert {name: house.service.describe(one) for name, one in offered.items()} == {
@@ -142,8 +142,9 @@ async def test_the_defaults_are_offered_once_and_are_off_until_the_person_says_y
         "Deadline Reminders": "every day at 18:00",
         "Memory Tidying": "every Sunday at 03:00",
         "Nightly Backup": "every day at 03:30",
+        "Health Report": "every 6 hours",
     }
-    assert [one.name for one in offered.values() if one.enabled] == ["Nightly Backup"]
+    assert {one.name for one in offered.values() if one.enabled} == {"Nightly Backup", "Health Report"}
     with pytest.raises(Unavailable, match="needs gmail_list_events"):
         await house.service.update("Morning Briefing", {"enabled": True}, OWNER, by_person=True)
     offer_tools(house)
