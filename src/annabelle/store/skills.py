@@ -271,6 +271,12 @@ def find_newest_fire(connection: Connection, skill_id: int) -> StoredFire | None
     return read_first(connection, StoredFire, handled.order_by(fires.c.due_at.desc()).limit(1))
 
 
+def waiting_since(connection: Connection, skill_id: int) -> datetime | None:
+    """When the oldest fire of a skill was due that has not begun."""
+    waiting = fires.c.skill_id == skill_id, fires.c.state == "due"
+    return connection.execute(select(func.min(fires.c.due_at)).where(*waiting)).scalar()
+
+
 def count_open_fires(connection: Connection) -> int:
     return int(connection.execute(select(func.count()).where(fires.c.state.in_(_OPEN))).scalar_one())
 

@@ -23,7 +23,7 @@ async def stop_schedule(house: House) -> None:
 
 
 async def set_made(house: House, moment: datetime) -> None:
-    changed = update(skill_rows).values(created_at=moment, updated_at=moment)
+    changed = update(skill_rows).values(created_at=moment)
     await house.machine.hub.storage.database.write(lambda conn: conn.execute(changed))
 
 
@@ -35,7 +35,6 @@ async def test_a_skill_that_is_silent_for_more_than_two_intervals_is_named(
     await house.run(timedelta(hours=3))
     assert await examine("stale-cron-jobs") == []
     await stop_schedule(house)
-    await set_made(house, clock.now() - timedelta(days=1))
     (last,) = (await house.service.history(OWNER, skill.id, 1))[:1]
     clock.moment = last.due_at + timedelta(hours=2)
     assert await examine("stale-cron-jobs") == []
@@ -49,7 +48,7 @@ async def test_a_skill_that_is_silent_for_more_than_two_intervals_is_named(
     ("when", "patience"),
     [
         ({"interval_minutes": 15}, timedelta(hours=2)),
-        ({"schedule": "0 6 * * *", "timezone": "UTC"}, timedelta(hours=6 + 24 + 24 - 24)),
+        ({"schedule": "0 6 * * *", "timezone": "UTC"}, timedelta(hours=6 + 24)),
     ],
 )
 async def test_a_skill_that_never_ran_is_named_once_it_should_have(
@@ -67,18 +66,31 @@ async def test_a_skill_that_never_ran_is_named_once_it_should_have(
     assert await examine.severities("stale-cron-jobs") == ["warning"]
 
 
+async def test_a_fire_that_was_written_down_and_never_begun_is_stale_too(
+    house: House, clock: VirtualClock, examine: Examined
+) -> None:
+    skill = await house.add_looking(interval_minutes=60)
+    await house.run(timedelta(hours=2))
+    await stop_schedule(house)
+    database = house.machine.hub.storage.database
+    due = clock.now() + timedelta(hours=1)
+    later = {"next_due": due + timedelta(days=9)}
+    await database.write(lambda conn: skills.add_fires(conn, skill, [(due, "due")]))
+    await database.write(lambda conn: skills.change_skill(conn, skill.id, later))
+    clock.moment = due + timedelta(hours=1) + STEP
+    assert await examine.severities("stale-cron-jobs") == ["warning"]
+
+
 async def test_a_skill_that_is_off_or_was_switched_on_just_now_is_not_stale(
     house: House, clock: VirtualClock, examine: Examined
 ) -> None:
     skill = await house.add_looking(interval_minutes=15)
     await house.run(timedelta(hours=1))
     await stop_schedule(house)
-    await set_made(house, clock.now() - timedelta(days=1))
     await house.service.update(skill.id, {"enabled": False}, OWNER, by_person=True)
     clock.moment += timedelta(days=30)
     assert await examine("stale-cron-jobs") == []
-    enabled = update(skill_rows).values(enabled=True, updated_at=clock.now())
-    await house.machine.hub.storage.database.write(lambda conn: conn.execute(enabled))
+    await house.service.update(skill.id, {"enabled": True}, OWNER, by_person=True)
     assert await examine("stale-cron-jobs") == []
 
 

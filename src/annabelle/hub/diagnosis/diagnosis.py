@@ -42,10 +42,14 @@ class Diagnosis:
         return await run_checks(CHECKS, self._make_context())
 
     async def report_changes(self, fire_id: str, _at: datetime) -> str:
-        """What changed since the last report; empty if nothing. A fire that is carried out again says the same."""
+        """What changed since the last report; empty if nothing. A fire that is carried out again says the same.
+
+        Notes wait until somebody asks: nothing needs to be done about them.
+        """
         report = await self.run()
-        before = await asyncio.to_thread(self._last.replace, fire_id, report.problems)
-        return render_changes(before, report.problems)
+        urgent = tuple(finding for finding in report.problems if finding.severity != "info")
+        before = await asyncio.to_thread(self._last.replace, fire_id, urgent)
+        return render_changes(before, urgent)
 
     async def sample_errors(self) -> None:
         """Count what the logs got in the last hour, for the baseline."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from annabelle.core.errors import AnnabelleError
 from annabelle.hub.diagnosis.check import Check, DiagnosisContext, Problem
-from annabelle.skills.schedule import OneMoment, read_schedule
+from annabelle.skills.schedule import read_schedule
 from annabelle.store import messages, skills, tasks
 from annabelle.store.skills import StoredFire, StoredSkill
 
@@ -18,51 +18,51 @@ NEVER_RAN: Final = timedelta(hours=2)
 FAILED_WITHIN: Final = timedelta(hours=6)
 QUEUE_ENTRIES: Final = 1_000
 _LOOK: Final = "/cron shows it."
-TimedSkill = tuple[StoredSkill, StoredFire | None]
-"""A skill on a schedule, and its newest fire that was begun or passed over."""
 
 
-async def check_stale(context: DiagnosisContext) -> list[Problem]:
-    timed = await context.query(_list_timed, ())
+@dataclass(frozen=True, slots=True)
+class TimedSkill:
+    """A skill on a schedule, its newest fire that was begun or passed over, and since when one waits to begin."""
+
+    skill: StoredSkill
+    last: StoredFire | None
+    waiting_since: datetime | None
+
+    def is_stale(self, at: datetime) -> bool:
+        """Whether it is an interval late, which is two after it last ran. One that has never run has two hours."""
+        overdue = [moment for moment in (self.waiting_since, self.skill.next_due) if moment is not None]
+        if not self.skill.enabled or not overdue:
+            return False
+        try:
+            schedule = read_schedule(self.skill.trigger)
+        except (AnnabelleError, ValueError):
+            return True
+        due = min(overdue)
+        following = None if schedule is None else schedule.next_after(due)
+        late = at > (following or due)
+        return late and (self.last is not None or at > self.skill.created_at + NEVER_RAN)
+
+
+def _list_timed(conn: Connection) -> list[TimedSkill]:
     return [
-        Problem("warning", f"“{skill.name}” did not run when it was due.", _LOOK, skill.name)
-        for skill, last in timed
-        if skill.enabled and _is_stale(skill, last, context.at)
+        TimedSkill(skill, skills.find_newest_fire(conn, skill.id), skills.waiting_since(conn, skill.id))
+        for skill in skills.list_timed_skills(conn)
     ]
 
 
-def _list_timed(conn: Connection) -> Iterable[TimedSkill]:
-    return [(skill, skills.find_newest_fire(conn, skill.id)) for skill in skills.list_timed_skills(conn)]
-
-
-def _is_stale(skill: StoredSkill, last: StoredFire | None, at: datetime) -> bool:
-    """Whether it is silent for more than two of its intervals, or has never run although it was due.
-
-    A change of the skill counts as a run: it may have been switched on, or have another schedule since.
-    """
-    try:
-        schedule = read_schedule(skill.trigger)
-    except AnnabelleError:
-        return True
-    if schedule is None:
-        return False
-    since = max(skill.updated_at, last.due_at) if last is not None else skill.created_at
-    if isinstance(schedule, OneMoment):
-        return last is None and at > max(schedule.at, since + NEVER_RAN)
-    first = schedule.next_after(since)
-    second = None if first is None else schedule.next_after(first)
-    if first is None or second is None:
-        return False
-    interval = second - first
-    return at > (since + 2 * interval if last is not None else max(since + NEVER_RAN, first + interval))
+async def check_stale(context: DiagnosisContext) -> list[Problem]:
+    return [
+        Problem("warning", f"“{timed.skill.name}” did not run when it was due.", _LOOK, timed.skill.name)
+        for timed in await context.query(_list_timed, [])
+        if timed.is_stale(context.at)
+    ]
 
 
 async def check_failed_skills(context: DiagnosisContext) -> list[Problem]:
-    timed = await context.query(_list_timed, ())
     return [
-        Problem("warning", f"“{skill.name}” failed the last time.", _LOOK, skill.name)
-        for skill, last in timed
-        if last is not None and last.state == "failed"
+        Problem("warning", f"“{timed.skill.name}” failed the last time.", _LOOK, timed.skill.name)
+        for timed in await context.query(_list_timed, [])
+        if timed.last is not None and timed.last.state == "failed"
     ]
 
 
@@ -90,9 +90,10 @@ CHECKS: Final = (
         "stale-cron-jobs",
         "schedule",
         ("warning",),
-        "a skill that is switched on did not run for more than twice its interval, or has never run 2 h after it was"
-        " made and an interval after it was due",
+        "a skill that is switched on did not run for more than twice its interval, or has never run an interval after"
+        " it was due and 2 h after it was made",
         check_stale,
+        needs_hub=True,
     ),
     Check(
         "failed-cron-skills",
