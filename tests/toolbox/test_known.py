@@ -11,7 +11,7 @@ from annabelle.toolbox.external.servers import KnownServers, ServerDiff
 def test_the_difference_to_the_last_start_is_named(tmp_path: Path) -> None:
     known = KnownServers(tmp_path / "last-known-mcps.json")
     assert known.compare(["a"]) == ServerDiff(), "a first start has nothing to compare with"
-    known.remember(["a", "b"])
+    known.remember({"a": 1, "b": 2})
     diff = known.compare(["b", "c"])
     assert diff == ServerDiff(added=("c",), removed=("a",))
     assert diff.sentence() == "New servers: c. Servers that are gone: a."
@@ -24,5 +24,14 @@ def test_a_damaged_file_is_like_none(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     known = KnownServers(path)
     assert known.compare(["a"]) == ServerDiff()
-    known.remember(["a"])
+    known.remember({"a": 1})
     assert known.compare(["a", "b"]).added == ("b",)
+
+
+@pytest.mark.req("DIA-01")
+def test_a_server_that_is_down_keeps_the_number_of_tools_it_had(tmp_path: Path) -> None:
+    known = KnownServers(tmp_path / "last-known-mcps.json")
+    assert known.tool_counts() is None
+    known.remember({"a": 4, "b": 2})
+    known.remember({"a": None, "c": None})
+    assert known.tool_counts() == {"a": 4, "c": 0}

@@ -28,6 +28,8 @@ COMMANDS = (
     CliCommand("restart", "Stop Annabelle and start it again."),
     CliCommand("service", "Run Annabelle as a service of this machine."),
     CliCommand("status", "Show what runs and how it is doing."),
+    CliCommand("doctor", "Look for what may be wrong, and fix what is safe to fix."),
+    CliCommand("agents", "List the agents, or show one: what it does, what it did and what it spent."),
     CliCommand("logs", "Show the log of the hub or of another component."),
     CliCommand("tools", "List the tools, or call one."),
     CliCommand("memory", "See, search, correct, move and tidy what Annabelle remembers."),

@@ -39,7 +39,14 @@ def print_status(home: Home, found: JsonObject) -> None:
         since = _format_uptime(found.get("uptimeSeconds"))
         print_line(f"Annabelle {note.version} runs at {note.url} (process {note.pid}){since}.")
     agents = [
-        (_field_text(row, "agentId"), _state_of(row), _model_of(row), _pid(row), _hour_of(row), _calls_of(row))
+        (
+            _field_text(row, "agentId"),
+            describe_agent_state(row),
+            describe_agent_model(row),
+            _pid(row),
+            _hour_of(row),
+            _calls_of(row),
+        )
         for row in _rows(found.get("agents"))
     ]
     servers = [
@@ -77,7 +84,7 @@ def _format_uptime(seconds: object) -> str:
     return ""
 
 
-def _state_of(agent: JsonObject) -> str:
+def describe_agent_state(agent: JsonObject) -> str:
     """Describe an agent's state. Without a process it is ready, not in trouble."""
     if agent.get("stopped"):
         return "stopped, until: annabelle resume"
@@ -93,7 +100,7 @@ def _state_of(agent: JsonObject) -> str:
     return f"{state}, answering {turns}" if turns else state
 
 
-def _model_of(agent: JsonObject) -> str:
+def describe_agent_model(agent: JsonObject) -> str:
     return (
         ":".join(filter(None, [_field_text(agent, "llmProvider"), _field_text(agent, "model")]))
         or "chosen automatically"

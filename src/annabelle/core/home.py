@@ -82,6 +82,10 @@ class Home:
     """Hashes of the skills the user installed, kept apart from them: a skill must not vouch for itself."""
     known_servers_file = HomePath("last-known-mcps.json")
     traces_file = HomePath("logs", "traces.jsonl")
+    error_baseline_file = HomePath("data", "error-baseline.json")
+    """How many errors and warnings the logs got in the hours of the last week."""
+    last_diagnosis_file = HomePath("data", "last-diagnosis.jsonl")
+    """What the last health report found."""
     hub_file = HomePath("run", "hub.json")
     """Pid, address and version of the running hub, for commands that look for it."""
 

@@ -322,6 +322,11 @@ class Durable:
             return "running", None
         return ("cancelled" if status == "CANCELLED" else "failed"), None
 
+    async def probe(self) -> None:
+        """Raises Unavailable or StorageTrouble if nothing could be started now."""
+        self._require_launched()
+        await self._call(self._probe)
+
     async def pending(self) -> list[PendingWorkflow]:
         """Lists unfinished workflows, oldest first."""
         self._require_launched()

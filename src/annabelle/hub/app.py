@@ -22,6 +22,7 @@ from annabelle.hub.api import (
     channels,
     commands,
     costs,
+    diagnosis,
     memory,
     messages,
     rules,
@@ -88,6 +89,7 @@ def make_app(hub: HubContext) -> RequestGuard:
         commands,
         audit,
         costs,
+        diagnosis,
     ):
         # Not `include_router`, which would build every route again with the first request.
         app.routes.extend(resource.router.routes)

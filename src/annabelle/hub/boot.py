@@ -11,6 +11,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 
 import uvloop
@@ -50,6 +51,7 @@ from annabelle.hub.conversations.message_gate import HomeSecrets, MessageGate, M
 from annabelle.hub.conversations.message_workflow import HANDLE_MESSAGE, MessageWorkflow
 from annabelle.hub.conversations.turns import ActiveTurns, MaintenanceGate, ReplyWaiters
 from annabelle.hub.costs.ledger import CostAnnouncer, CostLedger
+from annabelle.hub.diagnosis.diagnosis import Diagnosis
 from annabelle.hub.forgetting.databases import DatabaseSnapshots, WorkflowDatabases
 from annabelle.hub.forgetting.files import HomeFiles
 from annabelle.hub.forgetting.forget_service import BrowserServer, ForgetService, ForgetTargets, RunningWork
@@ -213,6 +215,11 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         start=workflow.begin,
         background=settings.max_concurrent_skills,
     )
+    diagnosis = Diagnosis(base=base, storage=storage, agents=agents, toolbox=toolbox)
+
+    async def back_up(_fire_id: str, at: datetime) -> str:
+        return await asyncio.to_thread(back_up_nightly, home, settings, at)
+
     fires = FireRunner(
         base=base,
         storage=storage,
@@ -223,7 +230,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             agents=agents,
             maintenance=maintenance,
             thread_queue=thread_queue,
-            system_work={f"{SYSTEM}backup": partial(back_up_nightly, home, settings)},
+            system_work={f"{SYSTEM}backup": back_up, f"{SYSTEM}health": diagnosis.report_changes},
         ),
     )
     storage.durable.workflow(HANDLE_MESSAGE)(workflow.make_workflow(thread_queue.finish_message))
@@ -254,6 +261,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             stopper=stopper,
             approvals=approval_service,
             skills=skills,
+            diagnosis=diagnosis,
             removers=make_removers(opened_channels, database),
         ),
     )
@@ -329,6 +337,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             memory=memory,
             forgetting=forgetting,
             ledger=ledger,
+            diagnosis=diagnosis,
         ),
     )
     register_native_tools(hub, calls)
@@ -366,6 +375,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         Component(resume=offered.start),
         Component(resume=channels.start, stop=channels.stop),
         Component(resume=admin_notices.start, stop=admin_notices.stop),
+        Component(resume=diagnosis.start, stop=diagnosis.stop),
         Component(resume=fires.start, stop=fires.stop),
     )
     for component in components:

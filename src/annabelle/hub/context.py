@@ -16,6 +16,7 @@ from annabelle.hub.conversations.event_log import EventFanout
 from annabelle.hub.conversations.message_gate import MessageGate
 from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters
 from annabelle.hub.costs.ledger import CostLedger
+from annabelle.hub.diagnosis.diagnosis import Diagnosis
 from annabelle.hub.forgetting.forget_service import ForgetService
 from annabelle.hub.memory.service import HubMemory
 from annabelle.hub.security.audit import LoginAudit
@@ -58,6 +59,7 @@ class HubServices:
     memory: HubMemory
     forgetting: ForgetService
     ledger: CostLedger
+    diagnosis: Diagnosis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

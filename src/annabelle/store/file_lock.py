@@ -44,6 +44,21 @@ class FileLock:
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, str(os.getpid()).encode(), 0)
 
+    def find_holder(self) -> int | None:
+        """The process that has the lock, 0 if its number is not known; None if nobody has it. Takes nothing."""
+        try:
+            descriptor = os.open(self._path, os.O_RDWR)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return _read_pid(descriptor) or 0
+        else:
+            return None
+        finally:
+            os.close(descriptor)
+
     def release(self) -> None:
         # Keep the lock file: if it were removed, two processes could lock different files of the same name.
         if self._descriptor is not None:

@@ -171,6 +171,13 @@ def sum_usage(connection: Connection, user_id: str | None, by: Grouping = "day")
     return [_total_from_row(row) for row in connection.execute(query.group_by(key).order_by(key)).mappings()]
 
 
+def sum_agent_costs(connection: Connection, agent_id: str, since: datetime) -> tuple[int, float]:
+    """How many calls an agent made since then, and what they cost."""
+    own = model_calls.c.agent_id == agent_id, model_calls.c.reserved_at >= since
+    calls, cost = connection.execute(select(func.count(), func.sum(model_calls.c.cost_usd)).where(*own)).one()
+    return int(calls), float(cost or 0.0)
+
+
 def _total_from_row(row: RowMapping) -> UsageTotal:
     usage = TokenUsage.model_validate(dict(row))
     return UsageTotal(str(row["key"]), int(row["calls"]), int(row["open"]), int(row["unpriced"]), usage)

@@ -324,6 +324,23 @@ def list_messages(
     return read_all(connection, StoredMessage, _listing, parameters)
 
 
+def count_queued(connection: Connection) -> int:
+    return int(connection.execute(_queued).scalar_one())
+
+
+def last_answered_at(connection: Connection) -> datetime | None:
+    """When the newest message came whose turn has ended well."""
+    ended = messages.c.kind == "inbound", messages.c.state == "done"
+    return connection.execute(select(func.max(messages.c.created_at)).where(*ended)).scalar()
+
+
+def list_agent_turns(connection: Connection, agent_id: str, limit: int) -> list[StoredMessage]:
+    """The newest messages to an agent, of everybody, newest first."""
+    of_agent = select(messages).join(threads.threads, threads.threads.c.id == messages.c.thread_id)
+    turns = of_agent.where(threads.threads.c.agent_id == agent_id, messages.c.kind == "inbound")
+    return read_all(connection, StoredMessage, turns.order_by(messages.c.position.desc()).limit(limit))
+
+
 _insert_claim = InsertNew(claims, ["thread_id"])
 _count_claims = select(func.count()).select_from(claims).where(claims.c.owner == bindparam("owner"))
 _earlier_messages = messages.alias("earlier")

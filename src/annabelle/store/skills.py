@@ -258,6 +258,29 @@ def run_id(fire: StoredFire) -> str:
     return f"{RUN}{fire.id}"
 
 
+def list_timed_skills(connection: Connection) -> list[StoredSkill]:
+    """The skills of everybody that are on a schedule, also those that are switched off."""
+    return read_all(
+        connection, StoredSkill, select(skills).where(skills.c.trigger_type == "cron").order_by(skills.c.id)
+    )
+
+
+def find_newest_fire(connection: Connection, skill_id: int) -> StoredFire | None:
+    """The newest fire of a skill that is more than due: begun, ended or passed over."""
+    handled = select(fires).where(fires.c.skill_id == skill_id, fires.c.state != "due")
+    return read_first(connection, StoredFire, handled.order_by(fires.c.due_at.desc()).limit(1))
+
+
+def waiting_since(connection: Connection, skill_id: int) -> datetime | None:
+    """When the oldest fire of a skill was due that has not begun."""
+    waiting = fires.c.skill_id == skill_id, fires.c.state == "due"
+    return connection.execute(select(func.min(fires.c.due_at)).where(*waiting)).scalar()
+
+
+def count_open_fires(connection: Connection) -> int:
+    return int(connection.execute(select(func.count()).where(fires.c.state.in_(_OPEN))).scalar_one())
+
+
 def list_fires_to_run(connection: Connection) -> list[str]:
     """The ids of open fires that nobody carries out once this process has begun."""
     return list(connection.execute(_to_run).scalars())

@@ -114,6 +114,15 @@ def list_tasks(connection: Connection, user_id: str, limit: int = 50) -> list[St
     return read_all(connection, StoredTask, own.order_by(tasks.c.created_at.desc(), tasks.c.id).limit(limit))
 
 
+def count_open(connection: Connection) -> int:
+    return int(connection.execute(select(func.count()).where(tasks.c.state.in_(_OPEN))).scalar_one())
+
+
+def count_failed_since(connection: Connection, moment: datetime) -> int:
+    failed = select(func.count()).where(tasks.c.state == "failed", tasks.c.finished_at >= moment)
+    return int(connection.execute(failed).scalar_one())
+
+
 def _count_open(connection: Connection, new: NewTask) -> int:
     query = select(func.count()).where(
         tasks.c.agent_id == new.agent_id, tasks.c.kind == new.kind, tasks.c.state.in_(_OPEN)

@@ -100,6 +100,12 @@ def list_threads(connection: Connection, user_id: str, limit: int = 50) -> list[
     return read_all(connection, Thread, _select_own, {"user_id": user_id, "limit": limit})
 
 
+def count_used_since(connection: Connection, moment: datetime) -> int:
+    """How many conversations of anybody were used since then, without the runs of skills."""
+    used = select(func.count()).where(threads.c.updated_at >= moment, threads.c.channel != SKILLS)
+    return int(connection.execute(used).scalar_one())
+
+
 def touch_thread(connection: Connection, thread_id: str, at: datetime) -> None:
     """Updates the thread's time; on PostgreSQL this also serializes the writers of one thread."""
     connection.execute(_update_thread, {"thread": thread_id, "at": at})

@@ -14,6 +14,7 @@ from annabelle.policy.tool_traits import ToolTraits
 from annabelle.toolbox.call_hooks import CallHooks, CallJournal, GuardConfig, GuardRules
 from annabelle.toolbox.catalogue import NATIVE, AgentPolicy, Caller, NativeTool, ToolCatalogue, ToolOffer
 from annabelle.toolbox.config import ToolboxConfig
+from annabelle.toolbox.external.entries import ExternalServer
 from annabelle.toolbox.external.pins import PinChecker, PinsFile
 from annabelle.toolbox.external.servers import (
     ExternalServers,
@@ -65,7 +66,7 @@ class ToolServers:
         self.guard = ContentGuard(self._guardian, guarding.rules, hooks.audit)
         self.router = ToolRouter(self.catalogue, journal, hooks, self.guard)
         self.hub_calls = HubCalls(self.router)
-        self._apply = ServerActions(add=self.supervisor.add_external, remove=self.supervisor.remove)
+        self._apply = ServerActions(add=self._add_external, remove=self.supervisor.remove)
         self._external = ExternalServers(
             config.external_file, config.environment, config.limits.call_seconds, self._notify
         )
@@ -97,7 +98,7 @@ class ToolServers:
         diff = self._known.compare(names)
         if diff:
             self._notify(ToolboxNotice("startup_diff", diff.sentence()))
-        self._known.remember(names)
+        self._remember_tools()
         self._watcher.start()
 
     async def stop(self) -> None:
@@ -132,7 +133,16 @@ class ToolServers:
 
     async def _reload(self) -> None:
         await self._external.reload(self._builtin_names, self._apply)
-        self._known.remember(self.names())
+        self._remember_tools()
+
+    async def _add_external(self, server: ExternalServer) -> None:
+        await self.supervisor.add_external(server)
+        self._remember_tools()
+
+    def _remember_tools(self) -> None:
+        self._known.remember(
+            {status.name: status.tools if status.available else None for status in self.supervisor.statuses()}
+        )
 
     def _on_hidden_tool(self, spec: ToolSpec) -> None:
         text = f"The tool {spec.original_name} of {spec.server} is hidden: another tool is called {spec.name} already."

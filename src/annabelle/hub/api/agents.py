@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from datetime import datetime
+from typing import Annotated, Final, Literal
 
-from fastapi import Path, Request
+from fastapi import Path, Query, Request
 from pydantic import Field
+from sqlalchemy import Connection
 
+from annabelle.core.messages import MessageSource, MessageState, now
 from annabelle.hub.agents.halts import ALL, RESUME
 from annabelle.hub.agents.manager import AgentStatus
 from annabelle.hub.agents.stopper import describe_resume, describe_stop
 from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.context import HubContext
+from annabelle.hub.costs.monitor import background_account
+from annabelle.store import ledger
+from annabelle.store.messages import StoredMessage, list_agent_turns
 
 router = ApiRouter("agents")
+_SHOWN_CHARS: Final = 80
 AgentId = Annotated[str, Path(pattern=ID_SHAPE, examples=["annabelle"])]
 
 
@@ -37,6 +44,68 @@ class ResumeAgent(ApiBody):
 async def list_agents(hub: TheHub) -> AgentList:
     """A stopped agent is available: its next message starts it."""
     return AgentList(agents=hub.agents.statuses())
+
+
+class AgentTurn(ApiAnswer):
+    """One message to the agent, and where its turn stands."""
+
+    message_id: str
+    thread_id: str
+    channel: str
+    source: MessageSource
+    state: MessageState
+    text: str = Field(description="How it begins")
+    created_at: datetime
+
+
+class AgentHalt(ApiAnswer):
+    """The owner's stop that holds for the agent."""
+
+    at: datetime
+    by: str
+    everything: bool = Field(description="Whether all agents are stopped, and not this one alone")
+
+
+class AgentView(ApiAnswer):
+    """One agent: how it is doing, what it did and what it spent."""
+
+    agent: AgentStatus
+    halt: AgentHalt | None
+    background_pause: str | None = Field(description="Why its work in the background is paused, if it is")
+    cost_today_usd: float
+    calls_today: int
+    turns: list[AgentTurn] = Field(description="The newest first")
+
+
+@router.get("/agents/{agent_id}", **document("One agent", 404))
+async def show_agent(
+    agent_id: AgentId,
+    hub: TheHub,
+    last: Annotated[int, Query(ge=1, le=200, description="How many of its newest turns")] = 10,
+) -> AgentView:
+    """Its state, what holds it back, what it spent today (UTC), and its newest turns."""
+    hub.agents.registry.agent(agent_id)
+    halts = hub.agents.halts
+    halt = halts.find(agent_id)
+    account = background_account(agent_id)
+    paused = next((one.reason for one in hub.agents.paused_accounts() if one.agent_id == account), None)
+    midnight = now().replace(hour=0, minute=0, second=0, microsecond=0)
+
+    def read(conn: Connection) -> tuple[list[StoredMessage], tuple[int, float]]:
+        return list_agent_turns(conn, agent_id, last), ledger.sum_agent_costs(conn, agent_id, midnight)
+
+    turns, (calls, cost) = await hub.storage.database.read(read)
+    return AgentView(
+        agent=hub.agents.status(agent_id),
+        halt=None if halt is None else AgentHalt(at=halt.at, by=halt.by, everything=halts.everything is not None),
+        background_pause=paused,
+        cost_today_usd=cost,
+        calls_today=calls,
+        turns=[
+            AgentTurn.from_row(one, message_id=one.id, text=" ".join(one.content.split())[:_SHOWN_CHARS])
+            for one in turns
+        ],
+    )
 
 
 @router.post("/agents/{agent_id}/pause", **document("Pause an agent", 404, body=PauseAgent))

@@ -10,6 +10,7 @@ from annabelle.hub.commands.command import Command
 from annabelle.hub.commands.cost import CostCommand
 from annabelle.hub.commands.cron import CronCommand
 from annabelle.hub.commands.delete import DeleteCommand
+from annabelle.hub.commands.diagnose import DiagnoseCommand
 from annabelle.hub.commands.halt import KillCommand, ResumeCommand
 from annabelle.hub.commands.help import HelpCommand
 from annabelle.hub.commands.logs import LogsCommand
@@ -29,6 +30,7 @@ COMMANDS: Final[tuple[type[Command], ...]] = (
     MemoryCommand,
     CronCommand,
     CostCommand,
+    DiagnoseCommand,
     LogsCommand,
     SecurityCommand,
     BrowserCommand,

@@ -13,6 +13,7 @@ from annabelle.core.tools import JsonObject
 from annabelle.hub.agents.stopper import Stopper
 from annabelle.hub.approvals.approval_answer import ApprovalService
 from annabelle.hub.base import HubStorage
+from annabelle.hub.diagnosis.diagnosis import Diagnosis
 from annabelle.hub.security.identities import HomeUsers
 from annabelle.hub.security.users_file import Scope
 from annabelle.hub.skills.skill_service import SkillService
@@ -92,6 +93,7 @@ class CommandDeps:
     stopper: Stopper
     approvals: ApprovalService
     skills: SkillService
+    diagnosis: Diagnosis
     removers: Mapping[str, MessageRemover]
     """By the name of the channel."""
 

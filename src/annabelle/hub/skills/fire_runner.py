@@ -50,6 +50,8 @@ AT_ONCE: Final = 8
 """Fires that run beside each other, so that conversations keep the machine."""
 _TROUBLE_SECONDS: Final = 1.0
 EndFire = Callable[[StoredFire, FireOutcome], Awaitable[None]]
+SystemWork = Callable[[str, datetime], Awaitable[str]]
+"""Work on the home itself, for a fire and at a moment. It returns what the person is told; empty is nothing."""
 _STORES_FACTS: Final = frozenset({"memory_store_fact", "store_fact"})
 _CLAIMED: Final = 500
 
@@ -69,8 +71,8 @@ class FireTaskDeps:
     agents: AgentManager
     maintenance: MaintenanceGate
     thread_queue: ThreadQueue
-    system_work: Mapping[str, Callable[[datetime], str]]
-    """Work on the home itself, by the name that a plan calls it; each says what it did."""
+    system_work: Mapping[str, SystemWork]
+    """By the name that a plan calls it."""
 
 
 class FireTasks:
@@ -138,7 +140,7 @@ class FireTasks:
         if not await self._has_work(begun, skill):
             return FireOutcome(state="skipped", text="There was nothing to do.", told=False)
         if skill.plan is not None and (system := self._deps.system_work.get(str(skill.plan["tool"]))) is not None:
-            return FireOutcome(state="finished", text=await asyncio.to_thread(system, self._base.lifecycle.clock.now()))
+            return FireOutcome(state="finished", text=await system(fire.id, self._base.lifecycle.clock.now()))
         if skill.plan is not None:
             return FireOutcome.from_call(await self._call(begun, skill, skill.plan, "0"))
         await self._space_out()

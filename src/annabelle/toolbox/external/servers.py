@@ -188,24 +188,37 @@ class KnownServers:
             return ServerDiff()
         return ServerDiff(tuple(sorted(now - before)), tuple(sorted(before - now)))
 
-    def remember(self, names: Iterable[str]) -> None:
-        wanted = sorted(names)
-        if self._load() == set(wanted):
+    def remember(self, tools: Mapping[str, int | None]) -> None:
+        """Keep the servers with the number of their tools; None keeps the number of before, as for one that is down."""
+        before = self.tool_counts() or {}
+        counts = {name: before.get(name, 0) if count is None else count for name, count in sorted(tools.items())}
+        if self._load() == set(counts) and before == counts:
             return
         try:
-            write_atomically(self._path, json.dumps({"servers": wanted}, indent=2) + "\n")
+            write_atomically(self._path, json.dumps({"servers": list(counts), "tools": counts}, indent=2) + "\n")
         except OSError as error:
             _log.warning("%s could not be written: %s", self._path.name, error.strerror)
 
+    def tool_counts(self) -> dict[str, int] | None:
+        """How many tools each server had when it last ran; None if that is not known."""
+        counts = self._read("tools")
+        if not isinstance(counts, dict):
+            return None
+        found = cast("dict[str, object]", counts)
+        return {name: count for name, count in found.items() if isinstance(count, int)}
+
     def _load(self) -> set[str] | None:
+        names = self._read("servers")
+        if not isinstance(names, list):
+            return None
+        return {name for name in cast("list[object]", names) if isinstance(name, str)}
+
+    def _read(self, field: str) -> object:
         try:
             parsed: object = json.loads(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        names = cast("dict[str, object]", parsed).get("servers") if isinstance(parsed, dict) else None
-        if not isinstance(names, list):
-            return None
-        return {name for name in cast("list[object]", names) if isinstance(name, str)}
+        return cast("dict[str, object]", parsed).get(field) if isinstance(parsed, dict) else None
 
 
 _FOLDER_SECONDS = 5.0
