@@ -235,3 +235,15 @@ def first_problem(error: ValidationError, whole: str = "") -> tuple[str, str]:
     """Returns the field of the first error (`whole` if it has no single field) and the problem, never the value."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     return ".".join(str(part) for part in first["loc"]) or whole, first["msg"].removeprefix("Value error, ")
+
+
+def error_from(body: ErrorBody) -> AnnabelleError:
+    """Rebuild the error of a body, so that its HTTP status and exit code are right."""
+    kind = {kind.code: kind for kind in reversed(_kinds(AnnabelleError))}.get(body.code, AnnabelleError)
+    if issubclass(kind, TooManyRequests):
+        return kind(body.message, hint=body.hint)
+    return kind(body.message, hint=body.hint, field=body.field)
+
+
+def _kinds(kind: type[AnnabelleError]) -> list[type[AnnabelleError]]:
+    return [kind, *(inner for child in kind.__subclasses__() for inner in _kinds(child))]

@@ -22,6 +22,7 @@ from annabelle.hub.api import (
     costs,
     memory,
     messages,
+    openai,
     rules,
     servers,
     skills,
@@ -73,6 +74,7 @@ def make_app(hub: HubContext) -> RequestGuard:
         tools,
         messages,
         threads,
+        openai,
         approvals,
         agents,
         tasks,
@@ -97,7 +99,7 @@ def make_app(hub: HubContext) -> RequestGuard:
 
 
 async def _on_error(request: Request, error: Exception) -> Response:
-    failed = error_response(error, current_trace())
+    failed = error_response(error, current_trace(), request.url.path)
     if failed.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         # Starlette lists only the methods of the first matching route.
         here = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
@@ -105,5 +107,6 @@ async def _on_error(request: Request, error: Exception) -> Response:
     return failed
 
 
-async def _on_invalid_request(_request: Request, error: Exception) -> Response:
-    return error_response(validation_error(cast("RequestValidationError", error).errors()), current_trace())
+async def _on_invalid_request(request: Request, error: Exception) -> Response:
+    invalid = validation_error(cast("RequestValidationError", error).errors())
+    return error_response(invalid, current_trace(), request.url.path)

@@ -30,7 +30,7 @@ from annabelle.toolbox.catalogue import NATIVE, AgentPolicy
 _AGENT_PATHS = ("/tools/", "/internal/")
 _SERVER_PATHS = ("/internal/ledger/reserve", "/internal/ledger/settle")
 # Resources that return only the caller's own rows. All other paths are for the owner.
-_PEOPLES_PATHS = ("/messages/", "/threads/", "/tools/", "/approvals/", "/rules/", "/tokens/")
+_PEOPLES_PATHS = ("/messages/", "/threads/", "/tools/", "/approvals/", "/rules/", "/tokens/", "/v1/")
 _PEOPLES_PLACES = frozenset(
     {"/message", "/threads", "/approvals", "/rules", "/events", "/tokens", "/memory/tidy", "/memory/learn"}
 )
@@ -45,6 +45,7 @@ _SCOPES_OF_PATHS: Final[dict[str, Scope]] = {
     "approvals": "approve",
     "rules": "approve",
     "tokens": "tokens",
+    "v1": "talk",
 }
 
 
