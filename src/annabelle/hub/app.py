@@ -9,7 +9,8 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import Match
+from starlette.routing import Match, Route
+from starlette.types import ASGIApp
 
 from annabelle import __version__
 from annabelle.core.contract import TOKEN_HEADER
@@ -58,7 +59,8 @@ class HubApi(FastAPI):
         return super().openapi()
 
 
-def make_app(hub: HubContext) -> RequestGuard:
+def make_app(hub: HubContext, mcp: ASGIApp | None = None) -> RequestGuard:
+    """The application; `mcp` is what answers at /mcp."""
     app = HubApi(
         title="Annabelle",
         version=__version__,
@@ -89,6 +91,8 @@ def make_app(hub: HubContext) -> RequestGuard:
     ):
         # Not `include_router`, which would build every route again with the first request.
         app.routes.extend(resource.router.routes)
+    if mcp is not None:
+        app.routes.append(Route("/mcp", endpoint=mcp))
     app.add_exception_handler(AnnabelleError, _on_error)
     app.add_exception_handler(HTTPException, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)

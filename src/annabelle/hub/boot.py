@@ -49,6 +49,7 @@ from annabelle.hub.forgetting.forget_service import BrowserServer, ForgetService
 from annabelle.hub.forgetting.memory_client import ForgetMemoryClient
 from annabelle.hub.home_setup import ServerPlaybooks, seed_home
 from annabelle.hub.instance import remove_run_file, write_run_file
+from annabelle.hub.mcp.server import HubMcpServer
 from annabelle.hub.memory.service import HubMemory
 from annabelle.hub.notices import forward_server_notices
 from annabelle.hub.security.audit import audit_server_changes
@@ -299,7 +300,8 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     forward_server_notices(toolbox, notices)
     audit_server_changes(toolbox, audit)
     toolbox.on_change(ServerPlaybooks(home, servers.names).seed_new_servers)
-    http = HttpServer(make_app(hub), start.socket)
+    mcp = HubMcpServer(hub)
+    http = HttpServer(make_app(hub, mcp), start.socket)
 
     async def finish_forgetting() -> None:
         if forgetting.has_pending:
@@ -328,6 +330,8 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         Component(start=skill_files.start, stop=skill_files.stop),
         Component(resume=offered.start),
         Component(resume=fires.start, stop=fires.stop),
+        # Stopped first: its streams would hold the HTTP server up.
+        Component(start=mcp.start, stop=mcp.stop),
     )
     for component in components:
         stack.push_async_callback(component.stop)

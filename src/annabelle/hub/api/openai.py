@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Final, Literal, cast
 
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from annabelle.core.errors import InvalidArguments, NotFound, ToolTimeout, error_from
+from annabelle.core.errors import AgentPaused, InvalidArguments, NotFound, ToolTimeout, error_from
 from annabelle.core.messages import now
 from annabelle.core.trace import current_trace
 from annabelle.core.turn_view import parse_failure
@@ -23,7 +24,7 @@ from annabelle.hub.api.messages import UNFINISHED, WAIT_MAX, NewMessage, post_me
 from annabelle.hub.api.openai_stream import ChatCompletion, ChatCompletionText, CompletionHead, stream_completion
 from annabelle.hub.api.threads import MessageProgress
 from annabelle.hub.context import HubContext
-from annabelle.hub.security.request_guard import error_response, validation_error
+from annabelle.hub.security.request_guard import OPENAI_PATHS, error_response, validation_error
 
 router = ApiRouter("openai")
 CHAT_HEADERS: Final = ("X-Chat-Id", "X-OpenWebUI-Chat-Id")
@@ -131,7 +132,9 @@ def _to_response(progress: MessageProgress, model: str) -> Response:
         said = "\n\n".join(one.text for one in progress.replies)
         whole = head.whole(ChatCompletionText(content=said), reply.metadata if reply is not None else {})
         return Response(whole.model_dump_json(), media_type="application/json")
-    response = error_response(failure, current_trace(), "/v1/")
+    response = error_response(failure, current_trace(), OPENAI_PATHS)
+    if isinstance(failure, AgentPaused):
+        response.status_code = HTTPStatus.CONFLICT  # nothing is down; somebody has to resume it
     response.headers.update(_NO_RETRY)
     return response
 

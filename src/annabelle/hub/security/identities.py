@@ -9,7 +9,7 @@ import re
 import secrets
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal
@@ -32,7 +32,7 @@ _SERVER_PATHS = ("/internal/ledger/reserve", "/internal/ledger/settle")
 # Resources that return only the caller's own rows. All other paths are for the owner.
 _PEOPLES_PATHS = ("/messages/", "/threads/", "/tools/", "/approvals/", "/rules/", "/tokens/", "/v1/")
 _PEOPLES_PLACES = frozenset(
-    {"/message", "/threads", "/approvals", "/rules", "/events", "/tokens", "/memory/tidy", "/memory/learn"}
+    {"/message", "/threads", "/approvals", "/rules", "/events", "/tokens", "/memory/tidy", "/memory/learn", "/mcp"}
 )
 _PLAIN_PATH = "/openapi.json"
 # The scope that a path needs, by its first part. All other paths need `manage`.
@@ -46,6 +46,7 @@ _SCOPES_OF_PATHS: Final[dict[str, Scope]] = {
     "rules": "approve",
     "tokens": "tokens",
     "v1": "talk",
+    "mcp": "tools",
 }
 
 
@@ -89,6 +90,14 @@ class CallerIdentity:
     def outside_agent(self) -> str | None:
         """Name of the agent that calls with a person's token. It is not the person, and has a channel of its own."""
         return f"agent:{self.grant.name}" if self.grant.kind == "agent" else None
+
+    def as_outside_agent(self, name: str) -> CallerIdentity:
+        """The same person's token in the hands of a program that decides for itself, called `name` unless the token
+        has a name of its own."""
+        if self.outside_agent is not None:
+            return self
+        named = name if self.grant.name == MAIN else self.grant.name
+        return replace(self, grant=replace(self.grant, kind="agent", name=named))
 
 
 class Identities:

@@ -180,7 +180,8 @@ _OPENAI_TYPES: Final = {401: "authentication_error", 403: "permission_error", 42
 def openai_error(status: int, body: ErrorBody) -> dict[str, object]:
     """Our error with the fields that clients of OpenAI's API look for. They show the message alone."""
     kind = _OPENAI_TYPES.get(status, "server_error" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "")
-    said = {"message": f"{body.message} {body.hint or ''}".rstrip(), "param": body.field}
+    hint = "" if body.hint is None or body.hint in body.message else f" {body.hint}"
+    said = {"message": body.message + hint, "param": body.field}
     return {**body.model_dump(), **said, "type": kind or "invalid_request_error"}
 
 
