@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from annabelle.core.errors import AgentPaused, InvalidArguments, NotFound, ToolTimeout, error_from
 from annabelle.core.messages import now
+from annabelle.core.tools import JsonObject
 from annabelle.core.trace import current_trace
 from annabelle.core.turn_view import parse_failure
 from annabelle.hub.api.endpoint import ApiRouter, Caller, Responses, TheHub, document, read_body
@@ -177,15 +178,17 @@ def _chat_of_first_message(messages: list[ChatMessage]) -> str:
 def _join_texts(content: object) -> str:
     if isinstance(content, str):
         return content
-    parts = cast("list[object]", content) if isinstance(content, list) else []
-    texts = [cast("dict[str, object]", part).get("text") for part in parts if isinstance(part, dict)]
+    texts = [part.get("text") for part in _parts(content)]
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def _read_text(content: object) -> str:
     """The text of the person's message. What is no text is refused rather than left out."""
-    parts = cast("list[object]", content) if isinstance(content, list) else []
-    kinds = [cast("dict[str, object]", part).get("type") for part in parts if isinstance(part, dict)]
-    if len(kinds) != len(parts) or any(kind != "text" for kind in kinds):
+    if any(part.get("type") != "text" for part in _parts(content)):
         raise InvalidArguments("Only text can be sent here, no images, sound or files.", field="messages.content")
     return _join_texts(content)
+
+
+def _parts(content: object) -> list[JsonObject]:
+    parts = cast("list[object]", content) if isinstance(content, list) else []
+    return [cast("JsonObject", part) if isinstance(part, dict) else {} for part in parts]
