@@ -64,6 +64,8 @@ from annabelle.hub.skills.skill_service import SkillService, find_user_zone
 from annabelle.hub.tasks.background_calls import BackgroundCalls, QueuedCallJudge
 from annabelle.hub.tasks.subagents import Subagents
 from annabelle.hub.tasks.task_runner import TaskRunner
+from annabelle.hub.telemetry.span_content import StoredSpanContent
+from annabelle.hub.telemetry.trace_exporter import make_exporters
 from annabelle.hub.tools.registry import register_native_tools
 from annabelle.hub.trust.call_records import StoredCallJournal
 from annabelle.hub.trust.guard import MessageGuard, make_guarding
@@ -301,6 +303,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     audit_server_changes(toolbox, audit)
     toolbox.on_change(ServerPlaybooks(home, servers.names).seed_new_servers)
     mcp = HubMcpServer(hub)
+    exporters = make_exporters(settings, home.traces_file, base.redact, StoredSpanContent(database, base.redact))
     http = HttpServer(make_app(hub, mcp), start.socket)
 
     async def finish_forgetting() -> None:
@@ -310,6 +313,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             await forgetting.resume()
 
     components = (
+        *(Component(start=one.start, stop=one.stop) for one in exporters),
         Component(stop=events.close),
         # Answers once everything was started, and stops late: servers and thinkers use it until they are gone.
         Component(resume=http.start, stop=http.stop),
