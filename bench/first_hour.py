@@ -33,11 +33,11 @@ from pydantic_ai.messages import (
 
 from annabelle.cli.conversation import Conversation
 from annabelle.cli.hub_client import CliHubClient
-from annabelle.cli.turn_view import ApprovalAsked, ReplySent, TextAdded, TextReplaced, ToolStarted
 from annabelle.core.contract import ToolList
 from annabelle.core.home import Home
 from annabelle.core.ids import new_id
 from annabelle.core.tools import ToolSpec
+from annabelle.core.turn_view import ApprovalAsked, ReplySent, TextAdded, TextReplaced, ToolStarted
 from annabelle.llm.backend import BackendAnswer, ModelQuestion
 from annabelle.llm.embedded.engine import make_backend
 from annabelle.llm.gguf_models import PACKAGED, find_weights

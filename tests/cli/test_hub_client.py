@@ -10,12 +10,12 @@ import pytest
 
 from annabelle.cli import conversation
 from annabelle.cli.conversation import Conversation, ConversationAnswer
-from annabelle.cli.hub_client import CliHubClient, HubAddress, ServerEvent, error_from, find_hub
-from annabelle.cli.turn_view import ReplySent, TurnViewEnded, TurnViewFailed
+from annabelle.cli.hub_client import CliHubClient, HubAddress, ServerEvent, find_hub
 from annabelle.core import errors
-from annabelle.core.errors import AnnabelleError, HubUnreachable, Unavailable
+from annabelle.core.errors import AnnabelleError, HubUnreachable, Unavailable, error_from
 from annabelle.core.home import Home
 from annabelle.core.tools import JsonObject
+from annabelle.core.turn_view import ReplySent, TurnViewEnded, TurnViewFailed
 
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AnnabelleError)]
 

@@ -13,7 +13,8 @@ import termios
 from hypothesis import given, strategies as st
 
 from annabelle.cli.output import ChatScreen, clean
-from annabelle.cli.turn_view import (
+from annabelle.core.errors import ErrorBody
+from annabelle.core.turn_view import (
     NoticeAdded,
     ReasoningAdded,
     ReplySent,
@@ -24,7 +25,6 @@ from annabelle.cli.turn_view import (
     TurnViewEnded,
     TurnViewFailed,
 )
-from annabelle.core.errors import ErrorBody
 
 
 def shown(

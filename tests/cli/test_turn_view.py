@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from annabelle.cli.turn_view import (
+from annabelle.core.messages import EventType, TurnEvent
+from annabelle.core.turn_view import (
     ApprovalAsked,
     NoticeAdded,
     ReplySent,
@@ -18,7 +19,6 @@ from annabelle.cli.turn_view import (
     TurnViewEnded,
     TurnViewFailed,
 )
-from annabelle.core.messages import EventType, TurnEvent
 
 MESSAGE = "msg_1"
 

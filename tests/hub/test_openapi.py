@@ -34,11 +34,16 @@ def test_the_document_names_every_operation_its_errors_and_its_security(shared_h
 
 
 # What a tool's arguments must be depends on the tool, one thing to forget is named in one of two ways, and a rule is a
-# sentence that must be understood, so what fits the document may still be refused with 422.
+# sentence that must be understood, so what fits the document may still be refused with 422. What is said to an agent as
+# to a model is refused as OpenAI does.
 CONFIG = """
 [[operations]]
 include-path = "/tools/call"
 checks.positive_data_acceptance.expected-statuses = ["2xx", "401", "403", "404", "409", "422", "429"]
+
+[[operations]]
+include-path = "/v1/chat/completions"
+checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "429", "503"]
 
 [[operations]]
 include-path = "/rules"

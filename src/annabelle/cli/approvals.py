@@ -19,13 +19,13 @@ from annabelle.cli.approval_prompt import (
     to_editable_json,
 )
 from annabelle.cli.conversation import find_approvals, find_failure
-from annabelle.cli.hub_client import CliHubClient, ask_hub, error_from
+from annabelle.cli.hub_client import CliHubClient, ask_hub
 from annabelle.cli.hub_process import temporary_hub
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import print_json, print_line, print_paragraph, print_rows
 from annabelle.cli.spinner import Spinner
 from annabelle.cli.terminal_input import edit_text
-from annabelle.core.errors import CallerMistake
+from annabelle.core.errors import CallerMistake, error_from
 from annabelle.core.home import Home
 from annabelle.core.text import escape_invisible
 from annabelle.core.tools import JsonObject

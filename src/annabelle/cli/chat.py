@@ -31,12 +31,12 @@ from annabelle.cli.output import ChatScreen, clean, print_json, print_line, prin
 from annabelle.cli.settings_file import read_hub_settings
 from annabelle.cli.spinner import Spinner, clear_status
 from annabelle.cli.terminal_input import LinePrompt, read_answer
-from annabelle.cli.turn_view import ApprovalAsked, NoticeAdded, ReplySent, TurnChange
 from annabelle.core.errors import AlreadyRunning, AnnabelleError, CallerMistake, HubUnreachable, Unavailable
 from annabelle.core.home import Home
 from annabelle.core.ids import new_id
 from annabelle.core.settings import load_settings
 from annabelle.core.tools import JsonObject
+from annabelle.core.turn_view import ApprovalAsked, NoticeAdded, ReplySent, TurnChange
 
 NOT_KNOWN_YET = "Annabelle runs with settings of its own; which model answers is shown with the first answer."
 OPEN_QUESTIONS = "/approvals"

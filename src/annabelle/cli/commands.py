@@ -41,6 +41,7 @@ COMMANDS = (
     CliCommand("rules", "Say what Annabelle must ask about or never do, and see what holds."),
     CliCommand("servers", "See the servers, and accept or reject those you added."),
     CliCommand("audit", "See what was done and decided, and check that nobody changed the record."),
+    CliCommand("mcp", "Be an MCP server on standard input and output, for Claude Desktop, editors and other agents."),
     CliCommand("users", "Let other people talk to Annabelle, each with a memory of their own."),
     CliCommand("tokens", "Give programs, devices and other agents tokens of their own."),
     CliCommand("costs", "Show what was spent, set budgets, and let a paused agent go on."),

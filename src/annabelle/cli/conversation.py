@@ -10,10 +10,14 @@ from typing import cast
 
 from pydantic import ValidationError
 
-from annabelle.cli.hub_client import CliHubClient, ServerEvent, error_from
+from annabelle.cli.hub_client import CliHubClient, ServerEvent
 from annabelle.cli.output import clean
 from annabelle.cli.spinner import tell
-from annabelle.cli.turn_view import (
+from annabelle.core.errors import AnnabelleError, CallerMistake, ErrorBody, error_from
+from annabelle.core.ids import new_id
+from annabelle.core.messages import StoredEvent
+from annabelle.core.tools import JsonObject
+from annabelle.core.turn_view import (
     ApprovalAsked,
     NoticeAdded,
     ReplySent,
@@ -23,10 +27,6 @@ from annabelle.cli.turn_view import (
     TurnViewFailed,
     parse_failure,
 )
-from annabelle.core.errors import AnnabelleError, CallerMistake, ErrorBody
-from annabelle.core.ids import new_id
-from annabelle.core.messages import StoredEvent
-from annabelle.core.tools import JsonObject
 
 CHANNEL, SENDER = "cli", "owner"
 LAST_WORDS_SECONDS = 2.0

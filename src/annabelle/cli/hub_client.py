@@ -14,7 +14,7 @@ import httpx2 as httpx
 from pydantic import BaseModel, ValidationError
 
 from annabelle.core.contract import CLIENT_HEADER, TERMINAL, TOKEN_HEADER
-from annabelle.core.errors import AnnabelleError, ErrorBody, HubUnreachable, TooManyRequests, Unavailable
+from annabelle.core.errors import AnnabelleError, ErrorBody, HubUnreachable, Unavailable, error_from
 from annabelle.core.home import Home
 from annabelle.core.network_access import trust_store
 from annabelle.core.settings import load_settings
@@ -229,18 +229,6 @@ def _parse_error(response: httpx.Response) -> AnnabelleError:
             hint="Restart Annabelle: annabelle restart",
         )
     return error_from(body)
-
-
-def error_from(body: ErrorBody) -> AnnabelleError:
-    """Rebuild the error of a body, so that the exit code is right."""
-    kind = {kind.code: kind for kind in reversed(_kinds(AnnabelleError))}.get(body.code, AnnabelleError)
-    if issubclass(kind, TooManyRequests):
-        return kind(body.message, hint=body.hint)
-    return kind(body.message, hint=body.hint, field=body.field)
-
-
-def _kinds(kind: type[AnnabelleError]) -> list[type[AnnabelleError]]:
-    return [kind, *(inner for child in kind.__subclasses__() for inner in _kinds(child))]
 
 
 def ask_hub(ask: Callable[[CliHubClient], Awaitable[T]], home: Home | None = None) -> T:

@@ -16,7 +16,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from annabelle.cli.turn_view import (
+from annabelle.core.tools import name_in_words
+from annabelle.core.turn_view import (
     ApprovalAsked,
     NoticeAdded,
     ReasoningAdded,
@@ -29,7 +30,6 @@ from annabelle.cli.turn_view import (
     TurnViewEnded,
     TurnViewFailed,
 )
-from annabelle.core.tools import name_in_words
 
 
 def print_json(value: object) -> None:

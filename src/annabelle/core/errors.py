@@ -7,6 +7,7 @@ AnnabelleError
 │   ├── InvalidArguments         names the field                                                 HTTP 422
 │   ├── Unauthorized             no or wrong token                                               HTTP 401
 │   ├── NotAllowed               known, but not permitted (policy, Host, Origin)                 HTTP 403
+│   │   ├── YesNeeded              a person has to be asked, which is not possible there         HTTP 403
 │   │   └── SecurityBlocked        the guardian found a threat in it                             HTTP 403
 │   │       └── ScannerDown          it could not scan, so nothing passes                        HTTP 503
 │   ├── NotFound                                                                                 HTTP 404
@@ -105,6 +106,10 @@ class Unauthorized(CallerMistake):
 
 class NotAllowed(CallerMistake):
     code, http_status = "not_allowed", 403
+
+
+class YesNeeded(NotAllowed):
+    code = "yes_needed"
 
 
 class SecurityBlocked(NotAllowed):
@@ -235,3 +240,15 @@ def first_problem(error: ValidationError, whole: str = "") -> tuple[str, str]:
     """Returns the field of the first error (`whole` if it has no single field) and the problem, never the value."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     return ".".join(str(part) for part in first["loc"]) or whole, first["msg"].removeprefix("Value error, ")
+
+
+def error_from(body: ErrorBody) -> AnnabelleError:
+    """Rebuild the error of a body, so that its HTTP status and exit code are right."""
+    kind = {kind.code: kind for kind in reversed(_kinds(AnnabelleError))}.get(body.code, AnnabelleError)
+    if issubclass(kind, TooManyRequests):
+        return kind(body.message, hint=body.hint)
+    return kind(body.message, hint=body.hint, field=body.field)
+
+
+def _kinds(kind: type[AnnabelleError]) -> list[type[AnnabelleError]]:
+    return [kind, *(inner for child in kind.__subclasses__() for inner in _kinds(child))]

@@ -81,6 +81,16 @@ class Settings(BaseSettings):
         "", max_length=40, description="Language Annabelle answers in, as in German; empty means that of the message"
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="What goes into the logs")
+    otel_exporter_otlp_endpoint: str = Field(
+        "", pattern=r"^(https?://\S+)?$", description="Send traces to this OpenTelemetry collector, by OTLP over HTTP"
+    )
+    otel_exporter_otlp_headers: SecretStr | None = Field(
+        None, description="Headers it needs, as in authorization=Bearer…,x-team=home"
+    )
+    otel_file: str = Field("", description="Write traces as OTLP JSON lines to this file")
+    otel_content: bool = Field(
+        False, description="true exports what people said and tools were given and answered, too, with secrets masked"
+    )
 
     # storage and durability
     database_url: SecretStr | None = Field(

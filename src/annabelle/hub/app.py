@@ -9,7 +9,8 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import Match
+from starlette.routing import Match, Route
+from starlette.types import ASGIApp
 
 from annabelle import __version__
 from annabelle.core.contract import TOKEN_HEADER
@@ -25,6 +26,7 @@ from annabelle.hub.api import (
     diagnosis,
     memory,
     messages,
+    openai,
     rules,
     servers,
     skills,
@@ -60,7 +62,8 @@ class HubApi(FastAPI):
         return super().openapi()
 
 
-def make_app(hub: HubContext) -> RequestGuard:
+def make_app(hub: HubContext, mcp: ASGIApp | None = None) -> RequestGuard:
+    """The application; `mcp` is what answers at /mcp."""
     app = HubApi(
         title="Annabelle",
         version=__version__,
@@ -76,6 +79,7 @@ def make_app(hub: HubContext) -> RequestGuard:
         tools,
         messages,
         threads,
+        openai,
         approvals,
         agents,
         tasks,
@@ -93,6 +97,8 @@ def make_app(hub: HubContext) -> RequestGuard:
     ):
         # Not `include_router`, which would build every route again with the first request.
         app.routes.extend(resource.router.routes)
+    if mcp is not None:
+        app.routes.append(Route("/mcp", endpoint=mcp))
     app.add_exception_handler(AnnabelleError, _on_error)
     app.add_exception_handler(HTTPException, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)
@@ -103,7 +109,7 @@ def make_app(hub: HubContext) -> RequestGuard:
 
 
 async def _on_error(request: Request, error: Exception) -> Response:
-    failed = error_response(error, current_trace())
+    failed = error_response(error, current_trace(), request.url.path)
     if failed.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         # Starlette lists only the methods of the first matching route.
         here = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
@@ -111,5 +117,6 @@ async def _on_error(request: Request, error: Exception) -> Response:
     return failed
 
 
-async def _on_invalid_request(_request: Request, error: Exception) -> Response:
-    return error_response(validation_error(cast("RequestValidationError", error).errors()), current_trace())
+async def _on_invalid_request(request: Request, error: Exception) -> Response:
+    invalid = validation_error(cast("RequestValidationError", error).errors())
+    return error_response(invalid, current_trace(), request.url.path)

@@ -58,6 +58,7 @@ from annabelle.hub.forgetting.forget_service import BrowserServer, ForgetService
 from annabelle.hub.forgetting.memory_client import ForgetMemoryClient
 from annabelle.hub.home_setup import ServerPlaybooks, seed_home
 from annabelle.hub.instance import remove_run_file, write_run_file
+from annabelle.hub.mcp.server import HubMcpServer
 from annabelle.hub.memory.service import HubMemory
 from annabelle.hub.notices import forward_server_notices
 from annabelle.hub.security.audit import audit_server_changes
@@ -73,6 +74,8 @@ from annabelle.hub.status import StatusReader
 from annabelle.hub.tasks.background_calls import BackgroundCalls, QueuedCallJudge
 from annabelle.hub.tasks.subagents import Subagents
 from annabelle.hub.tasks.task_runner import TaskRunner
+from annabelle.hub.telemetry.span_content import StoredSpanContent
+from annabelle.hub.telemetry.trace_exporter import make_exporters
 from annabelle.hub.tools.registry import register_native_tools
 from annabelle.hub.trust.call_records import StoredCallJournal
 from annabelle.hub.trust.guard import MessageGuard, make_guarding
@@ -345,7 +348,9 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     forward_server_notices(toolbox, notices)
     audit_server_changes(toolbox, audit)
     toolbox.on_change(ServerPlaybooks(home, servers.names).seed_new_servers)
-    http = HttpServer(make_app(hub), start.socket)
+    mcp = HubMcpServer(hub)
+    exporters = make_exporters(settings, home.traces_file, base.redact, StoredSpanContent(database, base.redact))
+    http = HttpServer(make_app(hub, mcp), start.socket)
 
     async def finish_forgetting() -> None:
         if forgetting.has_pending:
@@ -354,6 +359,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             await forgetting.resume()
 
     components = (
+        *(Component(start=one.start, stop=one.stop) for one in exporters),
         Component(stop=events.close),
         # Answers once everything was started, and stops late: servers and thinkers use it until they are gone.
         Component(resume=http.start, stop=http.stop),
@@ -377,6 +383,8 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         Component(resume=admin_notices.start, stop=admin_notices.stop),
         Component(resume=diagnosis.start, stop=diagnosis.stop),
         Component(resume=fires.start, stop=fires.stop),
+        # Stopped first: its streams would hold the HTTP server up.
+        Component(start=mcp.start, stop=mcp.stop),
     )
     for component in components:
         stack.push_async_callback(component.stop)

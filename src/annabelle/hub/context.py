@@ -80,6 +80,7 @@ class HubContext:
             users=self.security.users,
             turns=self.conversations.turns,
             toolbox=self.toolbox,
+            conversations_outside=not self.base.settings.thinker_enabled,
         )
 
     def status(self) -> HubStatus:

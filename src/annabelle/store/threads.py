@@ -121,6 +121,9 @@ _select_after = (
     .limit(bindparam("limit"))
 )
 _select_after_in_thread = _select_after.where(events.c.thread_id == bindparam("thread_id"))
+_select_said = _select_after.where(
+    events.c.type.in_(("message", "approval", "error")), events.c.at >= bindparam("since")
+)
 _select_of_message = (
     select(events)
     .where(events.c.message_id == bindparam("message_id"), events.c.user_id == bindparam("user_id"))
@@ -148,6 +151,12 @@ def list_events_after(
     query = _select_after if thread_id is None else _select_after_in_thread
     parameters = {"user_id": user_id, "seq": seq, "limit": limit, "thread_id": thread_id}
     return [_event_from_row(row) for row in connection.execute(query, parameters).mappings()]
+
+
+def list_said_after(connection: Connection, user_id: str, seq: int, since: datetime, limit: int) -> list[StoredEvent]:
+    """Lists what was said to a person and asked of them after an event and a time, oldest first."""
+    parameters = {"user_id": user_id, "seq": seq, "limit": limit, "since": since}
+    return [_event_from_row(row) for row in connection.execute(_select_said, parameters).mappings()]
 
 
 def list_message_events(connection: Connection, message_id: str, user_id: str) -> list[StoredEvent]:

@@ -20,6 +20,7 @@ ID_SHAPE = r"^[A-Za-z0-9_-]{1,100}$"
 Responses = dict[int | str, dict[str, object]]
 
 _MEANINGS = {
+    400: "The request does not fit its schema, or asks for something that is not done here",
     401: "No token, or a wrong one",
     403: "Known, but not permitted: policy, Host or Origin",
     404: "There is no such thing",

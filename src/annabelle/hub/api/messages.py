@@ -20,10 +20,10 @@ from annabelle.store import messages, threads
 from annabelle.store.messages import StoredMessage
 
 router = ApiRouter("messages")
-_WAIT_MAX = 600
-_UNFINISHED = ("queued", "running")
+WAIT_MAX = 600
+UNFINISHED = ("queued", "running")
 
-Wait = Annotated[float, Query(ge=0, le=_WAIT_MAX, description="Wait up to so many seconds for the answer")]
+Wait = Annotated[float, Query(ge=0, le=WAIT_MAX, description="Wait up to so many seconds for the answer")]
 MessageId = Annotated[str, Path(pattern=ID_SHAPE, examples=["msg_01k9zq3v7k0000000000000000"])]
 
 
@@ -65,7 +65,13 @@ class EventList(BaseModel):
 )
 async def send_message(request: Request, hub: TheHub, caller: Caller, wait: Wait = 0) -> Response:
     """Takes a message in: it is on disk when this answers, and will be answered exactly once."""
-    new = await read_body(request, NewMessage)
+    progress = await post_message(hub, caller, await read_body(request, NewMessage), wait)
+    over = wait > 0 and progress.state not in UNFINISHED
+    return Response(progress.model_dump_json(by_alias=True), 200 if over else 202, media_type="application/json")
+
+
+async def post_message(hub: HubContext, caller: CallerIdentity, new: NewMessage, wait: float = 0) -> MessageProgress:
+    """Store a message of this caller and start its turn; what came of it within `wait` seconds."""
     if new.channel in hub.channels.names:
         raise NotAllowed(f"The answer would be sent to {new.channel}.", hint="Use another channel.", field="channel")
     # Only the owner's programs may speak for somebody else.
@@ -82,24 +88,22 @@ async def send_message(request: Request, hub: TheHub, caller: Caller, wait: Wait
     with hub.conversations.reply_waiters.watch(inbound.id) as finished:
         entered = await hub.conversations.gate.receive(inbound)
         if entered.duplicate:
-            progress = await _wait_for_progress(hub, entered.message.id, caller.user_id, wait)
-        elif wait > 0 and entered.message.state in _UNFINISHED:
+            progress = await wait_for_progress(hub, entered.message.id, caller.user_id, wait)
+        elif wait > 0 and entered.message.state in UNFINISHED:
             await _wait_for_event(finished, wait)
             progress = await _load_progress(hub, inbound.id, caller.user_id)
-        elif entered.message.state in _UNFINISHED:
+        elif entered.message.state in UNFINISHED:
             progress = _to_progress(entered.message, [])
         else:
             progress = await _load_progress(hub, inbound.id, caller.user_id)
-    progress = progress.model_copy(update={"duplicate": entered.duplicate, "last_event_id": entered.last_event_id})
-    over = wait > 0 and progress.state not in _UNFINISHED
-    return Response(progress.model_dump_json(by_alias=True), 200 if over else 202, media_type="application/json")
+    return progress.model_copy(update={"duplicate": entered.duplicate, "last_event_id": entered.last_event_id})
 
 
 @router.get("/messages/{message_id}", **document("What came of a message?", 404))
 async def get_message(message_id: MessageId, hub: TheHub, caller: Caller, wait: Wait = 0) -> MessageProgress:
     """The state of a message and its answer; with `wait`, as soon as it is answered."""
     await _check_own(hub, caller, message_id)
-    return await _wait_for_progress(hub, message_id, caller.user_id, wait)
+    return await wait_for_progress(hub, message_id, caller.user_id, wait)
 
 
 @router.get("/messages/{message_id}/events", **document("What happened in the turn of a message", 404))
@@ -120,7 +124,7 @@ async def cancel_message(message_id: MessageId, hub: TheHub, caller: Caller, wai
     """A message that waits is not begun; a turn that runs is interrupted. One that is answered stays answered."""
     await _check_own(hub, caller, message_id)
     await hub.conversations.gate.cancel(message_id, caller.user_id)
-    return await _wait_for_progress(hub, message_id, caller.user_id, wait)
+    return await wait_for_progress(hub, message_id, caller.user_id, wait)
 
 
 async def _check_own(hub: HubContext, caller: CallerIdentity, message_id: str) -> None:
@@ -131,10 +135,10 @@ async def _check_own(hub: HubContext, caller: CallerIdentity, message_id: str) -
             raise NotFound(f"There is no message {message_id}.")
 
 
-async def _wait_for_progress(hub: HubContext, message_id: str, user_id: str, wait: float) -> MessageProgress:
+async def wait_for_progress(hub: HubContext, message_id: str, user_id: str, wait: float) -> MessageProgress:
     with hub.conversations.reply_waiters.watch(message_id) as finished:
         progress = await _load_progress(hub, message_id, user_id)
-        if wait > 0 and progress.state in _UNFINISHED:
+        if wait > 0 and progress.state in UNFINISHED:
             await _wait_for_event(finished, wait)
             progress = await _load_progress(hub, message_id, user_id)
     return progress
@@ -150,7 +154,7 @@ async def _load_progress(hub: HubContext, message_id: str, user_id: str) -> Mess
         message = messages.get_message(conn, message_id, user_id)
         if message.kind != "inbound":
             raise NotFound(f"{message_id} is an answer; ask for the message it answers.")
-        if message.state in _UNFINISHED:
+        if message.state in UNFINISHED:
             return message, []
         return message, messages.list_replies(conn, message)
 

@@ -58,9 +58,20 @@ async def call_tool(request: Request) -> Response:
     hub: HubContext = request.app.state.hub
     caller: CallerIdentity = request.state.identity
     call = await read_body(request, ToolCall)
+    calling = call_guarded(hub, caller, call, request.headers.get(CLIENT_HEADER))
+    # A disconnected agent asks again for its call id; a person who disconnects does not want the result.
+    result = await (calling if caller.kind == "agent" else run_while_connected(request, calling))
+    # Every answer carries the version of the list, so that an agent notices changes (RTR-06).
+    return _json(result.model_dump_json(), hub.tool_access.tools_for(caller).version)
+
+
+async def call_guarded(
+    hub: HubContext, caller: CallerIdentity, call: ToolCall, client: str | None = None
+) -> ToolResult:
+    """Make a call of this caller, with every check."""
     await hub.base.lifecycle.wait_ready()
     access = hub.tool_access
-    context = await access.make_context(caller, call, request.headers.get(CLIENT_HEADER))
+    context = await access.make_context(caller, call, client)
     policy = access.authorize(caller, context, call)
     if caller.outside_agent is not None and context.agent_id is not None:
         hub.agents.check_paused(context.agent_id)  # what was stopped is stopped for all agents
@@ -72,19 +83,17 @@ async def call_tool(request: Request) -> Response:
         "tool.called", {"tool": call.name, "call_id": call.call_id, "caller": caller.outside_agent or caller.kind}
     )
     try:
-        calling = hub.toolbox.call(call.name, call.arguments, context, policy)
-        # A disconnected agent asks again for its call id; a person who disconnects does not want the result.
-        result = await (calling if caller.kind == "agent" else run_while_connected(request, calling))
-    except AnnabelleError as error:
-        hub.storage.traces.write("tool.failed", {"tool": call.name, "call_id": call.call_id, "code": error.code})
+        result = await hub.toolbox.call(call.name, call.arguments, context, policy)
+    except (AnnabelleError, asyncio.CancelledError) as error:
+        code = error.code if isinstance(error, AnnabelleError) else TurnCancelled.code
+        hub.storage.traces.write("tool.failed", {"tool": call.name, "call_id": call.call_id, "code": code})
         raise
     await note_foreign_content(hub.storage.database, context, call.name, result)
     hub.storage.traces.write(
         "tool.finished",
         {"tool": call.name, "call_id": call.call_id, "is_error": result.is_error, "duration_ms": result.duration_ms},
     )
-    # Every answer carries the version of the list, so that an agent notices changes (RTR-06).
-    return _json(result.model_dump_json(), access.tools_for(caller).version)
+    return result
 
 
 def _json(text: str, tools_version: str) -> Response:

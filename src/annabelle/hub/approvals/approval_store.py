@@ -48,10 +48,10 @@ class ApprovalStore:
 
         Approving the queueing of a background call also approves the call, with the arguments it was queued with.
         """
-        call_id = context.call_id
-        if call_id is None or context.message_id is None:
+        call_id, task_id = context.call_id, find_background_task(context)
+        if call_id is None or (context.message_id is None and task_id is None):
             return False
-        if find_background_task(context) is not None and await self.database.read(
+        if task_id is not None and await self.database.read(
             lambda conn: _was_queued_with_yes(conn, tool, arguments, context)
         ):
             return True
@@ -71,13 +71,14 @@ class ApprovalStore:
     ) -> ToolResult:
         """Store the question. Repeating the call after a crash finds the same question."""
         call_id, thread_id, message_id = context.call_id, context.thread_id, context.message_id
+        task_id = find_background_task(context)
         assert call_id is not None
         assert thread_id is not None
-        assert message_id is not None
+        assert message_id is not None or task_id is not None
 
         def write(conn: Connection) -> Approval:
             threads.touch_thread(conn, thread_id, now())
-            bound, task_id = _bind_yes(conn, tool, arguments, context), find_background_task(context)
+            bound = _bind_yes(conn, tool, arguments, context)
             if approvals.find_denied(conn, bound, call_id) is not None:
                 raise NotAllowed(
                     f"The user said no to exactly this call of {tool.name}.", hint="Do not ask again; go on without it."
@@ -85,7 +86,7 @@ class ApprovalStore:
             new = NewApproval(
                 bound=bound,
                 thread_id=thread_id,
-                message_id=message_id if task_id is None else announce_task_question(conn, task_id, call_id).id,
+                message_id=announce_task_question(conn, task_id, call_id).id if task_id else message_id or "",
                 call_id=call_id,
                 tool=tool.name,
                 arguments=cast("JsonObject", self.redact.redact_data(arguments)),

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -273,6 +273,34 @@ async def stream_events(
                 return
             if not behind and not await listener.wait(heartbeat):
                 yield b": still here\n\n"
+    finally:
+        fanout.remove(listener)
+
+
+async def follow_events(
+    reader: EventReader, database: Database, fanout: EventFanout, heartbeat: float = HEARTBEAT_SECONDS
+) -> AsyncGenerator[StoredEvent | None]:
+    """Yields the reader's events, and None when there was none for so long, until it leaves or the hub stops."""
+    listener = fanout.listen(reader.user_id, reader.thread_id, reader.token_hash)
+    position = reader.after
+    try:
+        while True:
+            listener.drain()
+            listener.restart_if_behind()
+            page = await database.read(
+                lambda conn, seq=position: stored.list_events_after(
+                    conn, reader.thread_id, reader.user_id, seq, _PAGE_EVENTS
+                )
+            )
+            for event in page:
+                position = event.seq
+                yield event
+            if len(page) == _PAGE_EVENTS:
+                continue
+            if listener.closed:
+                return
+            if not await listener.wait(heartbeat):
+                yield None
     finally:
         fanout.remove(listener)
 

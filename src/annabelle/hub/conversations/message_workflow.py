@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -265,6 +266,7 @@ class MessageWorkflow:
         agent_id = context.agent_id or ""
         with use_trace(message.trace_id) as trace_id, self.turns.open(context):
             failpoint("hub.before_turn")
+            began = time.monotonic()
             self.storage.traces.write("turn.started", {"message_id": message_id, "agent_id": agent_id})
             tools = self.toolbox.tools(self.agents.registry.policy(agent_id))
             brief = brief.model_copy(update={"trace_id": trace_id, "tools_version": tools.version})
@@ -275,7 +277,16 @@ class MessageWorkflow:
                 result = failed_turn(message_id, error)
             if result is None:
                 result = failed_turn(message_id, TurnCancelled("The turn was stopped."))
-            self.storage.traces.write("turn.finished", {"message_id": message_id, "success": result.success})
+            self.storage.traces.write(
+                "turn.finished",
+                {
+                    "message_id": message_id,
+                    "agent_id": agent_id,
+                    "thread_id": message.thread_id,
+                    "success": result.success,
+                    "duration_ms": round((time.monotonic() - began) * 1000, 1),
+                },
+            )
             return result.model_dump(mode="json")
 
     def _load_brief(self, conn: Connection, message: StoredMessage, context: CallContext) -> TurnBrief:

@@ -9,7 +9,7 @@ import re
 import secrets
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal
@@ -30,7 +30,7 @@ from annabelle.toolbox.catalogue import NATIVE, AgentPolicy
 _AGENT_PATHS = ("/tools/", "/internal/")
 _SERVER_PATHS = ("/internal/ledger/reserve", "/internal/ledger/settle")
 # Resources that return only the caller's own rows. All other paths are for the owner.
-_PEOPLES_PATHS = ("/messages/", "/threads/", "/tools/", "/approvals/", "/rules/", "/tokens/")
+_PEOPLES_PATHS = ("/messages/", "/threads/", "/tools/", "/approvals/", "/rules/", "/tokens/", "/v1/")
 _PEOPLES_PLACES = frozenset(
     {
         "/message",
@@ -42,6 +42,7 @@ _PEOPLES_PLACES = frozenset(
         "/tokens",
         "/memory/tidy",
         "/memory/learn",
+        "/mcp",
     }
 )
 _PLAIN_PATH = "/openapi.json"
@@ -56,6 +57,8 @@ _SCOPES_OF_PATHS: Final[dict[str, Scope]] = {
     "approvals": "approve",
     "rules": "approve",
     "tokens": "tokens",
+    "v1": "talk",
+    "mcp": "tools",
 }
 
 
@@ -99,6 +102,14 @@ class CallerIdentity:
     def outside_agent(self) -> str | None:
         """Name of the agent that calls with a person's token. It is not the person, and has a channel of its own."""
         return f"agent:{self.grant.name}" if self.grant.kind == "agent" else None
+
+    def as_outside_agent(self, name: str) -> CallerIdentity:
+        """The same person's token in the hands of a program that decides for itself, called `name` unless the token
+        has a name of its own."""
+        if self.outside_agent is not None:
+            return self
+        named = name if self.grant.name == MAIN else self.grant.name
+        return replace(self, grant=replace(self.grant, kind="agent", name=named))
 
 
 class Identities:

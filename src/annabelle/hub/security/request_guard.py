@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import math
 import re
@@ -148,8 +149,8 @@ class ErrorAnswer(BaseModel):
     error: ErrorBody
 
 
-def error_response(error: Exception, trace_id: str | None) -> Response:
-    """Response for an error. An unknown error reveals only its trace id."""
+def error_response(error: Exception, trace_id: str | None, path: str = "") -> Response:
+    """Response for an error at a path. An unknown error reveals only its trace id."""
     headers: dict[str, str] = {}
     if isinstance(error, AnnabelleError):
         status, body = error.http_status, error.body(trace_id)
@@ -168,7 +169,28 @@ def error_response(error: Exception, trace_id: str | None) -> Response:
             hint="Look for the trace id in the logs: annabelle trace shows what happened.",
             trace_id=trace_id,
         )
+    if path.startswith(OPENAI_PATHS):
+        return _openai_error_response(status, body, headers)
     return Response(ErrorAnswer(error=body).model_dump_json(), status, headers, media_type="application/json")
+
+
+OPENAI_PATHS: Final = "/v1/"
+_OPENAI_TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
+
+def openai_error(status: int, body: ErrorBody) -> dict[str, object]:
+    """Our error with the fields that clients of OpenAI's API look for. They show the message alone."""
+    kind = _OPENAI_TYPES.get(status, "server_error" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "")
+    hint = "" if body.hint is None or body.hint in body.message else f" {body.hint}"
+    said = {"message": body.message + hint, "param": body.field}
+    return {**body.model_dump(), **said, "type": kind or "invalid_request_error"}
+
+
+def _openai_error_response(status: int, body: ErrorBody, headers: dict[str, str]) -> Response:
+    # OpenAI answers 400 where we say 422.
+    status = HTTPStatus.BAD_REQUEST if status == HTTPStatus.UNPROCESSABLE_ENTITY else status
+    text = json.dumps({"error": openai_error(status, body)})
+    return Response(text, status, headers, media_type="application/json")
 
 
 def validation_error(error: ValidationError | Sequence[object]) -> InvalidArguments:
@@ -239,7 +261,7 @@ class RequestGuard:
         headers: dict[bytes, bytes] = {name: value for name, value in scope["headers"] if name in _WANTED}
         offered = headers.get(_TRACE)
         with use_trace(accept_trace(offered.decode("latin-1") if offered is not None else None)) as trace_id:
-            exchange = _Exchange(send, trace_id)
+            exchange = _Exchange(send, trace_id, scope["path"])
             try:
                 reply = self._admit(scope, headers, exchange)
                 if reply is not None:
@@ -307,8 +329,8 @@ class _Exchange:
     When the caller's token is revoked meanwhile, its body is not read and the response ends.
     """
 
-    def __init__(self, send: Send, trace_id: str) -> None:
-        self._send, self._trace_id = send, trace_id
+    def __init__(self, send: Send, trace_id: str, path: str) -> None:
+        self._send, self._trace_id, self._path = send, trace_id, path
         self._started = self._cut = False
         self.allow_origin: str | None = None
         self.is_revoked: Callable[[], bool] = lambda: False
@@ -316,7 +338,7 @@ class _Exchange:
     async def send(self, message: Message) -> None:
         if self.is_revoked() and not self._cut:
             self._cut = True
-            refusal = error_response(token_revoked(), self._trace_id)
+            refusal = error_response(token_revoked(), self._trace_id, self._path)
             start = {"type": "http.response.start", "status": refusal.status_code, "headers": refusal.raw_headers}
             end: Message = {"type": "http.response.body", "body": b"" if self._started else refusal.body}
             for part in (end,) if self._started else (start, end):
@@ -343,4 +365,4 @@ class _Exchange:
             _log.warning("%s %s: %s", scope["method"], scope["path"], known.message)
         # A client that disconnected needs no answer.
         with contextlib.suppress(OSError):
-            await error_response(error, self._trace_id)(scope, receive, self.send)
+            await error_response(error, self._trace_id, self._path)(scope, receive, self.send)

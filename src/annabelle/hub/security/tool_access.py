@@ -17,6 +17,7 @@ from annabelle.hub.tasks.subagents import FORBIDDEN_TOOLS
 from annabelle.toolbox.catalogue import AgentPolicy
 from annabelle.toolbox.facade import Toolbox
 
+_CHAT_TOOLS = frozenset({"send_message", "send_telegram"})
 _RETRIEVE, _PROFILE = "memory_retrieve_memories", "memory_get_profile"
 
 
@@ -28,6 +29,8 @@ class ToolAccess:
     users: HomeUsers
     turns: ActiveTurns
     toolbox: Toolbox
+    conversations_outside: bool = False
+    """Whether an MCP client has the conversations, and so may write to the person's chats (HUB-08)."""
 
     def tools_for(self, caller: CallerIdentity) -> ToolList:
         """All tools for the owner, their own for other users, those of its policy for an agent."""
@@ -103,7 +106,8 @@ class ToolAccess:
         """An agent's current policy. A subagent's is narrower than that of its parent agent, and that of an agent from
         outside narrower than that of the default agent."""
         if caller.outside_agent is not None:
-            return self.registry.policy(self.registry.config.default.agent_id).narrow(None, FORBIDDEN_TOOLS)
+            denied = set(FORBIDDEN_TOOLS) - (_CHAT_TOOLS if self.conversations_outside else set[str]())
+            return self.registry.policy(self.registry.config.default.agent_id).narrow(None, tuple(denied))
         if caller.agent_id is None:
             return None
         policy, scope = self.registry.policy(caller.agent_id), caller.subagent_scope

@@ -151,15 +151,19 @@ def get_status_tool(status: Callable[[], HubStatus]) -> NativeTool:
     @native_tool("get_status", "How Annabelle is doing: version, servers, agents, troubles.", {}, annotations=READS)
     async def get_status(_arguments: JsonObject, _context: CallContext) -> ToolResult:
         now = status()
-        down = [server.name for server in now.servers if not server.available]
-        lines = [
-            f"Annabelle {now.version} is {now.status}, up for {now.uptime_seconds:.0f} s.",
-            f"{now.tool_count} tools; servers: {len(now.servers) - len(down)} up"
-            + (f", down: {', '.join(down)}." if down else "."),
-            "Agents: " + ", ".join(f"{a.agent_id} ({'paused' if a.paused else a.state})" for a in now.agents) + ".",
-            *(f"{notice.level}: {notice.text}" for notice in now.notices if notice.level != "info"),
-        ]
         structured: JsonObject = now.model_dump(mode="json", by_alias=True, exclude={"address"})
-        return ToolResult(text="\n".join(lines), structured=structured)
+        return ToolResult(text=describe_status(now), structured=structured)
 
     return get_status
+
+
+def describe_status(now: HubStatus) -> str:
+    down = [server.name for server in now.servers if not server.available]
+    lines = [
+        f"Annabelle {now.version} is {now.status}, up for {now.uptime_seconds:.0f} s.",
+        f"{now.tool_count} tools; servers: {len(now.servers) - len(down)} up"
+        + (f", down: {', '.join(down)}." if down else "."),
+        "Agents: " + ", ".join(f"{a.agent_id} ({'paused' if a.paused else a.state})" for a in now.agents) + ".",
+        *(f"{notice.level}: {notice.text}" for notice in now.notices if notice.level != "info"),
+    ]
+    return "\n".join(lines)

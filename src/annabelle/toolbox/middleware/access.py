@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from annabelle.core.errors import NotAllowed
+from annabelle.core.errors import NotAllowed, YesNeeded
 from annabelle.core.ports import ToolClient
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
 from annabelle.core.trust import PolicyDecision
@@ -73,7 +73,7 @@ class RequireApproval:
             return await self.inner.call(tool, arguments, context)
         if approvals is None or not context.askable:
             self._note("not_askable", tool, context, decision)
-            raise NotAllowed(
+            raise YesNeeded(
                 f"This needs a yes, and nobody can be asked here. {why}",
                 hint=f"{tool.name} was not called. Report what should be done; whoever talks with the user can ask."
                 if context.message_id is not None

@@ -1,0 +1,1 @@
+"""Traces for programs that read OpenTelemetry."""
