@@ -263,6 +263,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             status=StatusReader(base=base, toolbox=toolbox, agents=agents, turns=turns, subagents=subagents),
             stopper=stopper,
             approvals=approval_service,
+            rules=rules,
             skills=skills,
             diagnosis=diagnosis,
             removers=make_removers(opened_channels, database),

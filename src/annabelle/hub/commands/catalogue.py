@@ -16,6 +16,7 @@ from annabelle.hub.commands.help import HelpCommand
 from annabelle.hub.commands.logs import LogsCommand
 from annabelle.hub.commands.memory import MemoryCommand
 from annabelle.hub.commands.new import NewCommand
+from annabelle.hub.commands.rules import RulesCommand
 from annabelle.hub.commands.security import SecurityCommand
 from annabelle.hub.commands.status import StatusCommand
 from annabelle.hub.commands.stop import StopCommand
@@ -27,6 +28,7 @@ COMMANDS: Final[tuple[type[Command], ...]] = (
     StopCommand,
     ApproveCommand,
     DenyCommand,
+    RulesCommand,
     MemoryCommand,
     CronCommand,
     CostCommand,

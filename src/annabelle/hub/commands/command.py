@@ -18,6 +18,7 @@ from annabelle.hub.security.identities import HomeUsers
 from annabelle.hub.security.users_file import Scope
 from annabelle.hub.skills.skill_service import SkillService
 from annabelle.hub.status import StatusReader
+from annabelle.hub.trust.rules import StandingRules
 from annabelle.store.messages import StoredMessage
 
 
@@ -92,6 +93,7 @@ class CommandDeps:
     status: StatusReader
     stopper: Stopper
     approvals: ApprovalService
+    rules: StandingRules
     skills: SkillService
     diagnosis: Diagnosis
     removers: Mapping[str, MessageRemover]

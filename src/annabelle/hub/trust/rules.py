@@ -12,6 +12,7 @@ from typing import Final, cast
 from pydantic import ValidationError
 from sqlalchemy import Connection
 
+from annabelle.channels import CHAT_APPS
 from annabelle.core.errors import InvalidArguments
 from annabelle.core.messages import InboundMessage, StoredEvent, TurnEvent
 from annabelle.core.ports import AuditTrail
@@ -20,6 +21,7 @@ from annabelle.core.text import escape_invisible
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import ToolClass
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
+from annabelle.hub.outbox import post
 from annabelle.language.lexicon import Lexicon, load_lexicon
 from annabelle.policy.intent.grammar import SENTENCE
 from annabelle.policy.intent.own_words import own_words
@@ -220,8 +222,12 @@ def _tell_rule(conn: Connection, place: RuleOrigin, rule: StoredRule, compiled: 
     since = (
         "It holds once you say so" if rule.state == "proposed" else "You are asked until you say whether you meant it"
     )
-    text = f"A rule: “{escape_invisible(rule.words)}” {compiled.reading} {since}: {_choice(rule)}"
-    data: JsonObject = {"text": text, "rule_id": rule.id, "state": rule.state}
+    text = f"A rule: “{escape_invisible(rule.words)}” {compiled.reading} {since}"
+    if threads.load_thread(conn, place.thread_id).channel in CHAT_APPS:
+        answers = {"Yes": f"/rules confirm {rule.id}", "No": f"/rules revoke {rule.id}"}
+        buttons = [{"label": label, "command": command} for label, command in answers.items()]
+        return post(conn, place.thread_id, f"{text}.", f"rule:{rule.id}", {"rule_id": rule.id, "buttons": buttons})
+    data: JsonObject = {"text": f"{text}: {_choice(rule)}", "rule_id": rule.id, "state": rule.state}
     event = TurnEvent(message_id=place.message_id, key=f"rule:{rule.id}", type="notice", data=data)
     return threads.append_events(conn, place.thread_id, [event])
 
