@@ -195,8 +195,8 @@ that report to the chat report to the new thread. The old one stays readable: `a
 
 `/delete` first says how much it would delete, and does it when you press the button or add `confirm`. It deletes what
 was said in this chat in that time, in whole turns: from the model's history and its archive, and from the hub's
-messages. Facts that were learnt from it stay; `annabelle forget` removes a text everywhere. `/delete messages …`
-removes messages from a chat app, where the app lets it.
+messages. What the memory has learnt from it stays, facts as well as conversations that can be recalled; `annabelle
+forget` removes a text everywhere. `/delete messages …` removes messages from a chat app, where the app lets it.
 """
 
 

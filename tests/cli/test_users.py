@@ -28,6 +28,16 @@ def test_a_person_gets_a_token_once_and_only_its_hash_is_kept(known: dict[str, s
     assert "Nobody but the owner" in run(known, "users").stdout
 
 
+@pytest.mark.req("CMD-03")
+def test_a_person_becomes_an_admin_and_is_one_no_longer(known: dict[str, str]):
+    run(known, "users", "add", "ada")
+    for arguments, is_admin in ((("admin", "ada"), True), (("admin", "ada", "--revoke"), False)):
+        assert run(known, "users", *arguments).returncode == 0
+        (ada,) = json.loads(run(known, "users", "list", "--json").stdout)["users"]
+        assert (ada["id"], ada["admin"]) == ("ada", is_admin)
+    assert "There is no user grace" in run(known, "users", "admin", "grace").stderr
+
+
 @pytest.mark.incident("I-30")
 def test_a_name_that_is_taken_reserved_or_no_name_is_refused(known: dict[str, str], home: Home):
     assert run(known, "users", "add", "ada").returncode == 0

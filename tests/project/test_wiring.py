@@ -14,7 +14,7 @@ SOURCE = Path(annabelle.__file__).parent
 ROOTS = [SOURCE / "hub" / "boot.py", SOURCE / "thinker" / "assembly.py"]
 MOST_POSITIONAL = 3
 MOST_PARAMETERS = 7
-ROWS = {"Sighting"}
+ROWS = {"Sighting", "CommandCall"}
 """Rows of data, always made by name: not what a component is built from."""
 
 

@@ -37,6 +37,20 @@ async def test_the_first_messages_of_a_new_chat_at_once_make_one_thread(db: Data
     assert len({thread.id for thread in found}) == 1
 
 
+@pytest.mark.req("CMD-01")
+async def test_the_thread_that_takes_the_place_of_another_is_the_open_one(
+    db: Database, thread: Thread, receive
+) -> None:
+    await receive("hello", external_id="u1")
+    second = await db.write(lambda c: threads.replace_thread(c, thread.id))
+    third = await db.write(lambda c: threads.replace_thread(c, second.id))
+    assert (await db.write(lambda c: threads.replace_thread(c, thread.id))).id == third.id, "it was ended before"
+    assert (await receive("again")).message.thread_id == third.id
+    assert (await receive("hello", external_id="u1")).message.thread_id == thread.id, "it is known from before"
+    ended = [one.ended_at is not None for one in await db.read(lambda c: threads.list_threads(c, "owner"))]
+    assert sorted(ended) == [False, True, True]
+
+
 @pytest.mark.incident("I-10")
 async def test_a_thread_of_someone_else_is_not_found(db: Database, thread: Thread) -> None:
     assert (await db.read(lambda c: threads.get_thread(c, thread.id, "owner"))).id == thread.id

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER
-from annabelle.store import skills, threads, tool_calls
+from annabelle.store import skills, tool_calls
 from annabelle.store.tool_calls import SeenToolResult
 from hub.approvals.house import House
 from hub.commands.conftest import Speaker
@@ -106,16 +106,3 @@ async def test_nobody_can_put_a_result_into_the_new_history(house: House, owner:
     # A call of the old thread's turn is no call of the new one's.
     answer = await house.thinker.call(str(said["messageId"]), f"{old['messageId']}:1:0", "look_around", {})
     assert "error" in answer
-
-
-async def test_the_newest_open_thread_is_found_on_both_engines(house: House) -> None:
-    def replace_twice(conn: Connection) -> list[str]:
-        chat = {"channel": "c", "chat_id": "1", "user_id": OWNER, "agent_id": "annabelle"}
-        first = threads.find_or_create_thread(conn, **chat)
-        second = threads.replace_thread(conn, first.id)
-        third = threads.replace_thread(conn, second.id)
-        assert threads.replace_thread(conn, first.id).id == third.id, "ending it again changes nothing"
-        return [third.id, threads.find_or_create_thread(conn, **chat).id]
-
-    newest, found = await house.hub.storage.database.write(replace_twice)
-    assert newest == found

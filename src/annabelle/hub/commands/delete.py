@@ -75,7 +75,7 @@ class DeleteCommand(Command):
             "range": request.words,
         }
         self.deps.stopper.audit.note("message", facts, current_trace())
-        return CommandAnswer(f"Deleted {what} from the history. Facts that were learnt from it stay: /memory")
+        return CommandAnswer(f"Deleted {what} from the history. What the memory has learnt from it stays.")
 
     def _parse(self, call: CommandCall) -> DeleteRequest:
         words = [word.lower() for word in call.words]

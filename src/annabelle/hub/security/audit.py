@@ -130,6 +130,7 @@ def audit_user_changes(users: HomeUsers, audit: AuditTrail) -> None:
     def record_users(users: UserList) -> None:
         tokens = [f"{one.user_id}/{one.name}: {one.kind}, {' '.join(one.scopes)}" for one in users.tokens]
         names = [user.id for user in users.users]
-        audit.note("config", {"event": "changed", "what": "users", "users": names, "tokens": tokens})
+        admins = [user.id for user in users.users if user.admin]
+        audit.note("config", {"event": "changed", "what": "users", "users": names, "admins": admins, "tokens": tokens})
 
     users.subscribe(record_users)
