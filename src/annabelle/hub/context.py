@@ -21,7 +21,6 @@ from annabelle.hub.conversations.message_gate import MessageGate
 from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters
 from annabelle.hub.costs.ledger import CostLedger
 from annabelle.hub.diagnosis.diagnosis import Diagnosis
-from annabelle.hub.forgetting.forget_service import ForgetService
 from annabelle.hub.memory.service import HubMemory
 from annabelle.hub.notices import HubNotice
 from annabelle.hub.security.audit import LoginAudit
@@ -80,7 +79,6 @@ class HubServices:
     skills: SkillService
     tasks: TaskRunner
     memory: HubMemory
-    forgetting: ForgetService
     ledger: CostLedger
     diagnosis: Diagnosis
 
