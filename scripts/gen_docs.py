@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
@@ -18,6 +19,9 @@ from annabelle.cli.app import load
 from annabelle.cli.commands import COMMANDS
 from annabelle.core.settings import Settings
 from annabelle.hub.commands.catalogue import COMMANDS as CHAT_COMMANDS
+from annabelle.hub.diagnosis.check import Check
+from annabelle.hub.diagnosis.installation import ALWAYS, WHILE_STOPPED
+from annabelle.hub.diagnosis.report import CHECKS
 from annabelle.toolbox.manifest import variable_name
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -215,7 +219,33 @@ def _help(command: TyperCommand | TyperGroup, name: str) -> list[str]:
     return ["```text", *(line.rstrip() for line in command.get_help(context).splitlines()), "```"]
 
 
-PAGES = {"settings.md": settings_page, "cli.md": cli_page, "commands.md": commands_page, **server_pages()}
+def diagnosis_page() -> str:
+    """The page as it is written, with the tables between its markers made from the checks."""
+    page = _read(DOCS / "diagnosis.md")
+    for name, checks in (("checks", CHECKS), ("always", ALWAYS), ("stopped", WHILE_STOPPED)):
+        begin, end = f"<!-- {name}: made by scripts/gen_docs.py -->", f"<!-- end of {name} -->"
+        before, _, rest = page.partition(begin)
+        after = rest.partition(end)[2]
+        page = "\n".join([f"{before}{begin}", *_check_table(checks), f"{end}{after}"])
+    return page
+
+
+def _check_table(checks: Sequence[Check]) -> list[str]:
+    rows = [
+        f"| `{check.id}` | {check.category} | {', '.join(check.severities)} | {check.found_when} |"
+        f" {'' if check.needs_hub else '✓'} |"
+        for check in checks
+    ]
+    return ["| check | category | severity | found when | without a hub |", "|---|---|---|---|---|", *rows]
+
+
+PAGES = {
+    "settings.md": settings_page,
+    "cli.md": cli_page,
+    "commands.md": commands_page,
+    "diagnosis.md": diagnosis_page,
+    **server_pages(),
+}
 
 
 def main(check: bool) -> int:

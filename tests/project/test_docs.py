@@ -11,6 +11,8 @@ from types import ModuleType
 import pytest
 
 from annabelle import __version__
+from annabelle.hub.diagnosis.installation import ALWAYS, WHILE_STOPPED
+from annabelle.hub.diagnosis.report import CHECKS
 from support.few_servers import NAMES
 
 
@@ -25,12 +27,30 @@ def gen_docs(root: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-PAGES = ["settings.md", "cli.md", "commands.md", "servers/README.md", *(f"servers/{name}.md" for name in NAMES)]
+PAGES = [
+    "settings.md",
+    "cli.md",
+    "commands.md",
+    "diagnosis.md",
+    "servers/README.md",
+    *(f"servers/{name}.md" for name in NAMES),
+]
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_generated_page_is_up_to_date(root: Path, gen_docs: ModuleType, page: str):
     assert (root / "docs" / page).read_text() == gen_docs.PAGES[page](), "write it anew: make docs"
+
+
+@pytest.mark.req("DIA-01", "DIA-04")
+def test_every_check_is_documented_with_when_it_finds_something(root: Path):
+    page = (root / "docs" / "diagnosis.md").read_text()
+    undocumented = [
+        check.id
+        for check in (*CHECKS, *ALWAYS, *WHILE_STOPPED)
+        if f"| `{check.id}` |" not in page or not check.found_when
+    ]
+    assert undocumented == []
 
 
 def test_every_server_has_its_page_and_no_page_is_left_over(root: Path, gen_docs: ModuleType):

@@ -18,14 +18,14 @@ from annabelle.cli.output import clean, print_json, print_line, print_paragraph,
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.home import Home
 from annabelle.core.messages import now
-from annabelle.hub.diagnosis.check import Finding, for_terminal
+from annabelle.hub.diagnosis.check import CheckFinding, for_terminal
 from annabelle.hub.diagnosis.installation import ALWAYS, WHILE_STOPPED
 from annabelle.hub.diagnosis.offline import offline_context
 from annabelle.hub.diagnosis.repair import RepairStep, repair_home
 from annabelle.hub.diagnosis.report import CHECKS, DiagnosisReport, run_checks
 
 _SECONDS: Final = 30.0
-_FINDINGS: Final = TypeAdapter(tuple[Finding, ...])
+_FINDINGS: Final = TypeAdapter(tuple[CheckFinding, ...])
 Fix = Annotated[bool, typer.Option("--fix", help="Fix what is safe to fix first. Nothing you wrote is deleted.")]
 
 app = command_app()
@@ -57,7 +57,7 @@ def _ask_hub(home: Home) -> DiagnosisReport:
         answer = get_json("/diagnosis")
     except AnnabelleError as error:
         text = f"Annabelle runs, but can not be asked: {error.message}"
-        unheard = Finding("hub-process", "installation", "critical", text, error.hint or "annabelle restart")
+        unheard = CheckFinding("hub-process", "installation", "critical", text, error.hint or "annabelle restart")
         return DiagnosisReport(now(), (unheard,)).with_more(_check_offline(home, hub_runs=True))
     at = datetime.fromisoformat(str(answer["at"]))
     found = DiagnosisReport(at, _FINDINGS.validate_python(answer["findings"]))

@@ -185,7 +185,6 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         announcer=CostAnnouncer(events, settings),
         notices=notices,
     )
-    memory = HubMemory(base=base, storage=storage, toolbox=toolbox, agents=agents, maintenance=maintenance)
     access = ToolAccess(registry=registry, users=security.users, turns=turns, toolbox=toolbox)
     calls = BackgroundCalls(database=database, toolbox=toolbox, agents=agents, access=access, lifecycle=base.lifecycle)
     subagents = Subagents(base=base, database=database, agents=agents, launcher=launcher, turns=turns, toolbox=toolbox)
@@ -221,7 +220,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     diagnosis = Diagnosis(base=base, storage=storage, agents=agents, toolbox=toolbox)
 
     async def back_up(_fire_id: str, at: datetime) -> str:
-        return await asyncio.to_thread(back_up_nightly, home, settings, at)
+        return await asyncio.to_thread(partial(back_up_nightly, home, settings), at)
 
     fires = FireRunner(
         base=base,
@@ -313,6 +312,9 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         notices,
         audit=audit,
     )
+    memory = HubMemory(
+        base=base, storage=storage, toolbox=toolbox, agents=agents, maintenance=maintenance, forgetting=forgetting
+    )
     offered = SkillSeeder(
         service=skills, folder=home.skills, settings=settings, agent_id=registry.config.default.agent_id
     )
@@ -339,7 +341,6 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             skills=skills,
             tasks=tasks,
             memory=memory,
-            forgetting=forgetting,
             ledger=ledger,
             diagnosis=diagnosis,
         ),

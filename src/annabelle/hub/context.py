@@ -17,7 +17,6 @@ from annabelle.hub.conversations.message_gate import MessageGate
 from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters
 from annabelle.hub.costs.ledger import CostLedger
 from annabelle.hub.diagnosis.diagnosis import Diagnosis
-from annabelle.hub.forgetting.forget_service import ForgetService
 from annabelle.hub.memory.service import HubMemory
 from annabelle.hub.security.audit import LoginAudit
 from annabelle.hub.security.identities import HomeUsers, Identities
@@ -57,7 +56,6 @@ class HubServices:
     skills: SkillService
     tasks: TaskRunner
     memory: HubMemory
-    forgetting: ForgetService
     ledger: CostLedger
     diagnosis: Diagnosis
 

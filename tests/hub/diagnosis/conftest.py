@@ -8,7 +8,7 @@ import pytest
 
 from annabelle.core.home import Home
 from annabelle.core.messages import now
-from annabelle.hub.diagnosis.check import Finding
+from annabelle.hub.diagnosis.check import CheckFinding
 from hub.skills.house import House, open_house
 from support.virtual_clock import VirtualClock
 
@@ -30,7 +30,7 @@ class Examined:
     def __init__(self, house: House) -> None:
         self._house = house
 
-    async def __call__(self, check: str) -> list[Finding]:
+    async def __call__(self, check: str) -> list[CheckFinding]:
         report = await self._house.machine.hub.services.diagnosis.run()
         mine = [finding for finding in report.findings if finding.check == check]
         assert mine, f"{check} said nothing"

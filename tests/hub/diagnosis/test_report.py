@@ -12,7 +12,7 @@ import pytest
 from annabelle.core.errors import StorageTrouble
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER
-from annabelle.hub.diagnosis.check import Check, DiagnosisContext, Finding, Problem, for_terminal
+from annabelle.hub.diagnosis.check import Check, CheckFinding, DiagnosisContext, Problem, for_terminal
 from annabelle.hub.diagnosis.offline import offline_context
 from annabelle.hub.diagnosis.report import CHECKS, render_changes, render_report, run_checks
 from annabelle.hub.skills.skill_seeder import SkillSeeder
@@ -98,8 +98,8 @@ def test_an_action_names_the_commands_of_the_terminal_there() -> None:
     assert for_terminal("Look into path/logs") == "Look into path/logs"
 
 
-def found(severity: str = "warning", text: str = "It is so.", subject: str = "") -> Finding:
-    return Finding("halt-manager", "services", severity, text, "Act.", subject)  # pyright: ignore[reportArgumentType]
+def found(severity: str = "warning", text: str = "It is so.", subject: str = "") -> CheckFinding:
+    return CheckFinding("halt-manager", "services", severity, text, "Act.", subject)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.req("DIA-03")

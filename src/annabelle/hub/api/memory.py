@@ -206,14 +206,14 @@ async def forget(request: Request, hub: TheHub, caller: Caller) -> ForgetAnswer:
     agent_id = hub.agents.registry.config.default.agent_id
     texts = (asked.text,) if asked.text is not None else ()
     if asked.fact_id is not None:
-        memory = hub.services.forgetting.memory
+        memory = hub.services.memory.forgetting.memory
         texts = await memory.find_fact_texts(asked.fact_id, asked.with_source, caller.user_id, agent_id)
     pending = ForgetRequest(texts=texts, user_id=caller.user_id, agent_id=agent_id)
     if not asked.preview:
-        return _to_forget_answer(await hub.services.forgetting.forget(pending), preview=False)
-    report = await hub.services.forgetting.preview(pending)
+        return _to_forget_answer(await hub.services.memory.forgetting.forget(pending), preview=False)
+    report = await hub.services.memory.forgetting.preview(pending)
     return _to_forget_answer(
-        report, () if report.places else await hub.services.forgetting.find_near_facts(pending), preview=True
+        report, () if report.places else await hub.services.memory.forgetting.find_near_facts(pending), preview=True
     )
 
 

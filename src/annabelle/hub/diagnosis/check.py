@@ -31,7 +31,7 @@ MEGABYTE: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckFinding:
     """What one check says. `subject` is what it is about where one check may find several things."""
 
     check: str
@@ -102,8 +102,8 @@ class Check:
     run: Callable[[DiagnosisContext], Awaitable[Sequence[Problem]]]
     needs_hub: bool = False
 
-    def finding(self, severity: Severity, text: str, action: str = "", subject: str = "") -> Finding:
-        return Finding(self.id, self.category, severity, text, action, subject)
+    def finding(self, severity: Severity, text: str, action: str = "", subject: str = "") -> CheckFinding:
+        return CheckFinding(self.id, self.category, severity, text, action, subject)
 
 
 _IN_TERMINAL: Final = {

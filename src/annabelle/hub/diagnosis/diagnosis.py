@@ -16,13 +16,13 @@ from annabelle.core.errors import ScannerDown
 from annabelle.core.jsonl import JsonRecord
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.base import HubBase, HubStorage
-from annabelle.hub.diagnosis.check import DiagnosisContext, Finding, LiveHub
+from annabelle.hub.diagnosis.check import CheckFinding, DiagnosisContext, LiveHub
 from annabelle.hub.diagnosis.error_baseline import HOUR, ErrorBaseline, count_errors
 from annabelle.hub.diagnosis.report import CHECKS, DiagnosisReport, render_changes, run_checks
 from annabelle.toolbox.facade import Toolbox
 
 _log = logging.getLogger(__name__)
-_FINDING: Final = TypeAdapter(Finding)
+_FINDING: Final = TypeAdapter(CheckFinding)
 
 
 class Diagnosis:
@@ -102,7 +102,7 @@ class LastReport:
     def __init__(self, base: HubBase) -> None:
         self._file = base.home.last_diagnosis_file
 
-    def replace(self, fire_id: str, findings: tuple[Finding, ...]) -> list[Finding]:
+    def replace(self, fire_id: str, findings: tuple[CheckFinding, ...]) -> list[CheckFinding]:
         """Keep what is found now, and return what was found in the report before this fire's."""
         records = jsonl.load_records(self._file)
         again = any(record.get("fire") == fire_id for record in records)
@@ -112,12 +112,12 @@ class LastReport:
         return before
 
 
-def _to_records(which: str, findings: list[Finding] | tuple[Finding, ...]) -> list[JsonRecord]:
+def _to_records(which: str, findings: list[CheckFinding] | tuple[CheckFinding, ...]) -> list[JsonRecord]:
     return [{"report": which, **asdict(finding)} for finding in findings]
 
 
-def _read_findings(records: list[JsonRecord], which: str) -> list[Finding]:
-    found: list[Finding] = []
+def _read_findings(records: list[JsonRecord], which: str) -> list[CheckFinding]:
+    found: list[CheckFinding] = []
     for record in records:
         if record.get("report") == which:
             try:

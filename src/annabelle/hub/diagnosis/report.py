@@ -12,7 +12,7 @@ from typing import Final
 
 from annabelle.core.errors import AnnabelleError
 from annabelle.hub.diagnosis import data, embedding, logs, schedule, security, services, tools
-from annabelle.hub.diagnosis.check import SEVERITIES, Check, DiagnosisContext, Finding, Severity
+from annabelle.hub.diagnosis.check import SEVERITIES, Check, CheckFinding, DiagnosisContext, Severity
 
 _log = logging.getLogger(__name__)
 CHECKS: Final[tuple[Check, ...]] = (
@@ -39,12 +39,12 @@ class DiagnosisReport:
     """Findings, the gravest first."""
 
     at: datetime
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckFinding, ...]
     not_checked: tuple[str, ...] = ()
     """Checks that need a running hub where there was none."""
 
     @property
-    def problems(self) -> tuple[Finding, ...]:
+    def problems(self) -> tuple[CheckFinding, ...]:
         return tuple(finding for finding in self.findings if finding.severity != "ok")
 
     @property
@@ -56,7 +56,7 @@ class DiagnosisReport:
         return DiagnosisReport(self.at, found, (*self.not_checked, *other.not_checked))
 
 
-def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def sort_findings(findings: Iterable[CheckFinding]) -> tuple[CheckFinding, ...]:
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
@@ -70,7 +70,7 @@ async def run_checks(
     return DiagnosisReport(context.at, sort_findings(finding for findings in found for finding in findings), left)
 
 
-async def _run_check(check: Check, context: DiagnosisContext, seconds: float) -> list[Finding]:
+async def _run_check(check: Check, context: DiagnosisContext, seconds: float) -> list[CheckFinding]:
     try:
         async with asyncio.timeout(seconds):
             problems = await check.run(context)
@@ -100,12 +100,12 @@ def render_report(report: DiagnosisReport) -> str:
     return "\n".join([f"{', '.join(said)}; {fine}.", *map(_render_finding, report.problems)])
 
 
-def _render_finding(finding: Finding) -> str:
+def _render_finding(finding: CheckFinding) -> str:
     action = f"\n   {finding.action}" if finding.action else ""
     return f"{_MARKS[finding.severity]} {finding.text} ({finding.check}){action}"
 
 
-def render_changes(before: Iterable[Finding], now: Iterable[Finding]) -> str:
+def render_changes(before: Iterable[CheckFinding], now: Iterable[CheckFinding]) -> str:
     """What is new and what is gone; empty if neither. Numbers in the text are no change."""
     known, found = _by_identity(before), _by_identity(now)
     new = [finding for identity, finding in found.items() if identity not in known]
@@ -117,5 +117,5 @@ def render_changes(before: Iterable[Finding], now: Iterable[Finding]) -> str:
     return "\n".join(["Something changed:", *lines]) if lines else ""
 
 
-def _by_identity(findings: Iterable[Finding]) -> dict[tuple[str, str, str], Finding]:
+def _by_identity(findings: Iterable[CheckFinding]) -> dict[tuple[str, str, str], CheckFinding]:
     return {(one.check, one.subject, one.severity): one for one in findings if one.severity != "ok"}

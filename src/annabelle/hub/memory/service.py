@@ -12,6 +12,7 @@ from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.agents.thinker_calls import ThinkerQuestions
 from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.conversations.turns import MaintenanceGate
+from annabelle.hub.forgetting.forget_service import ForgetService
 from annabelle.hub.memory.fact_extraction import (
     FactExtractionWorkflow,
     backfill_tool,
@@ -37,9 +38,10 @@ class HubMemory:
         toolbox: Toolbox,
         agents: AgentManager,
         maintenance: MaintenanceGate,
+        forgetting: ForgetService,
     ) -> None:
         settings, ready = base.settings, base.lifecycle.wait_ready
-        self.maintenance, self.tools = maintenance, MemoryClient(toolbox)
+        self.maintenance, self.forgetting, self.tools = maintenance, forgetting, MemoryClient(toolbox)
         thinking = ThinkerQuestions(agents)
         self.outbox = MemoryOutbox(
             storage.database, self.tools, ready, owner_name=settings.user_name, quiet=maintenance
