@@ -85,7 +85,7 @@ async def check_halts(context: DiagnosisContext) -> list[Problem]:
         why = ", because the file that says what is stopped is damaged" if halts.damaged else ""
         return [Problem("warning", f"Everything is stopped{why}.", "Let it go on with /resume", "all")]
     return [
-        Problem("warning", f"{name} is stopped.", f"Let it go on with /resume {name}", name) for name in halts.agents
+        Problem("warning", f"{name} is stopped.", f"Let it go on with /resume {name}", name) for name in halts.stopped
     ]
 
 
