@@ -170,7 +170,7 @@ def make_exporter(traces: Path, **settings: object) -> TraceExporter:
         async def describe(self, _span: object) -> dict[str, object]:
             return {}
 
-    (exporter,) = make_exporters(Settings.model_validate(settings), traces, Redactor(), Nothing())
+    (exporter,) = make_exporters(Settings.model_validate(settings), traces, redact=Redactor(), content=Nothing())
     return exporter
 
 

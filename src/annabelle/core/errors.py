@@ -7,7 +7,6 @@ AnnabelleError
 │   ├── InvalidArguments         names the field                                                 HTTP 422
 │   ├── Unauthorized             no or wrong token                                               HTTP 401
 │   ├── NotAllowed               known, but not permitted (policy, Host, Origin)                 HTTP 403
-│   │   ├── YesNeeded              a person has to be asked, which is not possible there         HTTP 403
 │   │   └── SecurityBlocked        the guardian found a threat in it                             HTTP 403
 │   │       └── ScannerDown          it could not scan, so nothing passes                        HTTP 503
 │   ├── NotFound                                                                                 HTTP 404
@@ -106,10 +105,6 @@ class Unauthorized(CallerMistake):
 
 class NotAllowed(CallerMistake):
     code, http_status = "not_allowed", 403
-
-
-class YesNeeded(NotAllowed):
-    code = "yes_needed"
 
 
 class SecurityBlocked(NotAllowed):

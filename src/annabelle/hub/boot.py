@@ -351,7 +351,9 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     audit_server_changes(toolbox, audit)
     toolbox.on_change(ServerPlaybooks(home, servers.names).seed_new_servers)
     mcp = HubMcpServer(hub)
-    exporters = make_exporters(settings, home.traces_file, base.redact, StoredSpanContent(database, base.redact))
+    exporters = make_exporters(
+        settings, home.traces_file, redact=base.redact, content=StoredSpanContent(database, base.redact)
+    )
     http = HttpServer(make_app(hub, mcp), start.socket)
 
     async def finish_forgetting() -> None:

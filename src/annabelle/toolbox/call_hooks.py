@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from annabelle.core.errors import NotAllowed
 from annabelle.core.ports import ApprovalPort, AuditTrail, Judge
 from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
@@ -15,6 +16,10 @@ from annabelle.core.trust import EVERY_SERVER, ScanDirections, ScanDirectionsCha
 
 FailMode = Literal["closed", "open"]
 ScanChanges = Mapping[str, ScanDirectionsChange]
+
+
+class YesNeeded(NotAllowed):
+    """The person has to be asked about the call, which is not possible where it was made."""
 
 
 @dataclass(frozen=True, slots=True)

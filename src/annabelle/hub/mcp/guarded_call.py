@@ -12,7 +12,6 @@ from contextlib import aclosing
 from sqlalchemy import Connection
 
 from annabelle.core.contract import ToolCall
-from annabelle.core.errors import YesNeeded
 from annabelle.core.ids import new_id
 from annabelle.core.tools import CallContext, ToolResult, ToolSpec
 from annabelle.hub.api.tools import call_guarded
@@ -24,6 +23,7 @@ from annabelle.hub.tasks.task_runner import make_task_id
 from annabelle.store import approvals, tasks, threads
 from annabelle.store.approvals import Approval, OpenQuestionFilter
 from annabelle.store.tasks import NewTask, StoredTask
+from annabelle.toolbox.call_hooks import YesNeeded
 
 MCP_CHAT = "mcp"
 """The chat in which the questions of a caller's tool calls are asked, and in which it talks unless it names another."""

@@ -251,7 +251,7 @@ class TraceExporter:
             _log.info("Traces are exported again; %d spans were lost so far", self.dropped)
 
 
-def make_exporters(settings: Settings, traces: Path, redact: Redactor, content: SpanContent) -> list[TraceExporter]:
+def make_exporters(settings: Settings, traces: Path, *, redact: Redactor, content: SpanContent) -> list[TraceExporter]:
     """One for each place that is configured, mostly none."""
     said = content if settings.otel_content else None
     sinks: list[SpanSink] = []

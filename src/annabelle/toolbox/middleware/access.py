@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from annabelle.core.errors import NotAllowed, YesNeeded
+from annabelle.core.errors import NotAllowed
 from annabelle.core.ports import ToolClient
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
 from annabelle.core.trust import PolicyDecision
-from annabelle.toolbox.call_hooks import CallHooks
+from annabelle.toolbox.call_hooks import CallHooks, YesNeeded
 from annabelle.toolbox.catalogue import AgentPolicy, may_use
 
 
