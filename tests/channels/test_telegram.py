@@ -55,7 +55,7 @@ def test_what_was_written_while_the_hub_was_off_is_listed_and_not_answered(chatt
     chatting.hub.start()
     chatting.wait_for_text("In time.")
     assert "is it too late?" in chatting.wait_for_text("I was away").text
-    assert len(chatting.bot.texts()) == 3
+    assert not any("late" in text for text in chatting.bot.texts() if "I was away" not in text)
 
 
 @pytest.mark.req("CST-08")

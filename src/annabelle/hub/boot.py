@@ -45,7 +45,7 @@ from annabelle.hub.commands.catalogue import COMMANDS
 from annabelle.hub.commands.command import CommandDeps
 from annabelle.hub.commands.registry import CommandRegistry
 from annabelle.hub.component import Component
-from annabelle.hub.context import HubContext, HubConversations, HubServices
+from annabelle.hub.context import HubContext, HubConversations
 from annabelle.hub.conversations.event_log import EventFanout
 from annabelle.hub.conversations.message_gate import HomeSecrets, MessageGate, MessageGateDeps
 from annabelle.hub.conversations.message_workflow import HANDLE_MESSAGE, MessageWorkflow
@@ -66,6 +66,7 @@ from annabelle.hub.security.identities import owner_token
 from annabelle.hub.security.request_guard import RateLimit
 from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.server import HttpServer, StopSignal
+from annabelle.hub.services import HubServices
 from annabelle.hub.skills.fire_runner import FireRunner, FireTaskDeps
 from annabelle.hub.skills.skill_files import SkillFiles
 from annabelle.hub.skills.skill_seeder import SkillSeeder
@@ -253,46 +254,6 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         base.redact,
         audit,
     )
-    opened_channels = open_channels(settings, [(one.info.name, one.info.summary) for one in COMMANDS])
-    commands = CommandRegistry(
-        COMMANDS,
-        CommandDeps(
-            storage=storage,
-            users=security.users,
-            status=StatusReader(base=base, toolbox=toolbox, agents=agents, turns=turns, subagents=subagents),
-            stopper=stopper,
-            approvals=approval_service,
-            rules=rules,
-            skills=skills,
-            diagnosis=diagnosis,
-            removers=make_removers(opened_channels, database),
-        ),
-    )
-    gate = MessageGate(
-        settings,
-        MessageGateDeps(
-            storage=storage,
-            agents=agents,
-            thread_queue=thread_queue,
-            stopper=stopper,
-            rules=rules,
-            secrets=secrets,
-            commands=commands,
-        ),
-    )
-    channels = HubChannels(
-        ChannelInboxDeps(
-            base=base,
-            storage=storage,
-            accounts=ChannelAccounts(database, base.lifecycle.clock, audit),
-            gate=gate,
-            halted=halts.is_halted,
-            find_agent=lambda channel, chat_id: registry.config.agent_for_chat(channel, chat_id).agent_id,
-        ),
-        opened_channels,
-    )
-    halts.on_change(channels.wake)
-    admin_notices = AdminNotices(base, storage)
     forgetting = ForgetService(
         ForgetTargets(
             home=home,
@@ -315,6 +276,52 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     memory = HubMemory(
         base=base, storage=storage, toolbox=toolbox, agents=agents, maintenance=maintenance, forgetting=forgetting
     )
+    services = HubServices(
+        approvals=approval_service,
+        rules=rules,
+        skills=skills,
+        tasks=tasks,
+        memory=memory,
+        ledger=ledger,
+        diagnosis=diagnosis,
+    )
+    opened_channels = open_channels(settings, [(one.info.name, one.info.summary) for one in COMMANDS])
+    commands = CommandRegistry(
+        COMMANDS,
+        CommandDeps(
+            storage=storage,
+            users=security.users,
+            status=StatusReader(base=base, toolbox=toolbox, agents=agents, turns=turns, subagents=subagents),
+            stopper=stopper,
+            services=services,
+            removers=make_removers(opened_channels, database),
+        ),
+    )
+    gate = MessageGate(
+        settings,
+        MessageGateDeps(
+            storage=storage,
+            agents=agents,
+            thread_queue=thread_queue,
+            stopper=stopper,
+            rules=rules,
+            secrets=secrets,
+            commands=commands,
+        ),
+    )
+    channels = HubChannels(
+        ChannelInboxDeps(
+            base=base,
+            storage=storage,
+            accounts=ChannelAccounts(database, base.lifecycle.clock, audit),
+            gate=gate,
+            halted=halts.is_halted,
+            registry=registry,
+        ),
+        opened_channels,
+    )
+    halts.on_change(channels.wake)
+    admin_notices = AdminNotices(base, storage)
     offered = SkillSeeder(
         service=skills, folder=home.skills, settings=settings, agent_id=registry.config.default.agent_id
     )
@@ -330,20 +337,11 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             reply_waiters=reply_waiters,
             fanout=fanout,
             stopper=stopper,
-            commands=commands,
+            channels=channels,
         ),
         agents=agents,
-        channels=channels,
         toolbox=toolbox,
-        services=HubServices(
-            approvals=approval_service,
-            rules=rules,
-            skills=skills,
-            tasks=tasks,
-            memory=memory,
-            ledger=ledger,
-            diagnosis=diagnosis,
-        ),
+        services=services,
     )
     register_native_tools(hub, calls)
     toolbox.on_result(fires.on_result)

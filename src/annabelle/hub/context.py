@@ -8,23 +8,16 @@ from annabelle.core.ports import AuditTrail
 from annabelle.durable.thread_queue import ThreadQueue
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.agents.stopper import Stopper
-from annabelle.hub.approvals.approval_answer import ApprovalService
 from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.channels.service import HubChannels
-from annabelle.hub.commands.registry import CommandRegistry
 from annabelle.hub.conversations.event_log import EventFanout
 from annabelle.hub.conversations.message_gate import MessageGate
 from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters
-from annabelle.hub.costs.ledger import CostLedger
-from annabelle.hub.diagnosis.diagnosis import Diagnosis
-from annabelle.hub.memory.service import HubMemory
 from annabelle.hub.security.audit import LoginAudit
 from annabelle.hub.security.identities import HomeUsers, Identities
 from annabelle.hub.security.tool_access import ToolAccess
-from annabelle.hub.skills.skill_service import SkillService
+from annabelle.hub.services import HubServices
 from annabelle.hub.status import HubStatus, StatusReader
-from annabelle.hub.tasks.task_runner import TaskRunner
-from annabelle.hub.trust.rules import StandingRules
 from annabelle.toolbox.facade import Toolbox
 
 
@@ -46,18 +39,7 @@ class HubConversations:
     reply_waiters: ReplyWaiters
     fanout: EventFanout
     stopper: Stopper
-    commands: CommandRegistry
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HubServices:
-    approvals: ApprovalService
-    rules: StandingRules
-    skills: SkillService
-    tasks: TaskRunner
-    memory: HubMemory
-    ledger: CostLedger
-    diagnosis: Diagnosis
+    channels: HubChannels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +49,6 @@ class HubContext:
     security: HubSecurity
     conversations: HubConversations
     agents: AgentManager
-    channels: HubChannels
     toolbox: Toolbox
     services: HubServices
 

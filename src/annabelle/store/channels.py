@@ -12,7 +12,7 @@ from annabelle.core.tools import JsonObject
 from annabelle.store.portable_sql import InsertNew, InsertOrUpdate, read_all, read_first
 from annabelle.store.tables import channel_accounts as accounts, channel_cursors as cursors, channel_updates as updates
 
-_put_account = InsertOrUpdate(accounts, ["channel", "account_id"], ["user_id", "name", "created_at"])
+_put_account = InsertOrUpdate(accounts, ["channel", "account_id"], ["user_id", "name", "chat_id", "created_at"])
 _put_cursor = InsertOrUpdate(cursors, ["channel"], ["cursor"])
 _insert_update = InsertNew(updates, ["channel", "external_id"])
 
@@ -25,6 +25,8 @@ class LinkedAccount:
     account_id: str
     user_id: str
     name: str
+    chat_id: str | None
+    """Where it was paired; None if it was let in by its id."""
     created_at: datetime
 
 

@@ -197,6 +197,7 @@ channel_accounts = Table(
     Column("account_id", Text, primary_key=True),
     Column("user_id", Text, nullable=False),
     Column("name", SafeText, nullable=False),
+    Column("chat_id", Text, nullable=True),  # where it was paired
     Column("created_at", UtcTimestamp, nullable=False),
 )
 

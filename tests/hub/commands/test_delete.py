@@ -138,7 +138,7 @@ async def test_messages_are_removed_from_a_channel_that_can_and_others_say_that_
 ) -> None:
     await owner.say("hello")
     assert await owner.say("/delete messages today") == "Messages of the channel api cannot be removed from here."
-    command = house.hub.conversations.commands._commands["delete"]
+    command = house.hub.conversations.gate.commands._commands["delete"]
     assert isinstance(command, DeleteCommand)
     remover = Remover()
     command.deps.removers["api"] = remover  # type: ignore[index]

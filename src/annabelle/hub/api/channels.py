@@ -71,9 +71,9 @@ class AccountLink(ApiBody):
 @router.get("/channels", **document("Chat apps and who may speak there"))
 async def list_channels(hub: TheHub, _caller: Caller) -> ChannelList:
     """What is set up, and every account that was paired. An account that is not listed is not answered."""
-    ignored = hub.channels.accounts.ignored
-    views = [ChannelView.from_row(one, ignored=ignored[one.name]) for one in hub.channels.statuses()]
-    accounts = [LinkedAccountView.from_row(one) for one in await hub.channels.accounts.list()]
+    ignored = hub.conversations.channels.accounts.ignored
+    views = [ChannelView.from_row(one, ignored=ignored[one.name]) for one in hub.conversations.channels.statuses()]
+    accounts = [LinkedAccountView.from_row(one) for one in await hub.conversations.channels.accounts.list()]
     return ChannelList(channels=views, accounts=accounts)
 
 
@@ -81,11 +81,11 @@ async def list_channels(hub: TheHub, _caller: Caller) -> ChannelList:
 async def pair_channel(name: ChannelName, hub: TheHub, _caller: Caller, request: Request) -> PairingView:
     """Whoever sends this code in the channel within ten minutes is that person from then on."""
     wanted = await read_body(request, PairingRequest)
-    status = next((one for one in hub.channels.statuses() if one.name == name), None)
+    status = next((one for one in hub.conversations.channels.statuses() if one.name == name), None)
     if status is None:
         raise NotFound(f"{name} is not set up.", hint="docs/channels.md says how.")
     _check_user(hub, wanted.user_id)
-    made = hub.channels.accounts.make_code(name, wanted.user_id)
+    made = hub.conversations.channels.accounts.make_code(name, wanted.user_id)
     invite = status.invite.format(code=made.code)
     return PairingView(code=made.code, account=status.account, invite=invite, expires_at=made.expires_at)
 
@@ -94,10 +94,12 @@ async def pair_channel(name: ChannelName, hub: TheHub, _caller: Caller, request:
 async def link_account(name: ChannelName, hub: TheHub, _caller: Caller, request: Request) -> LinkedAccountView:
     """For an account whose id you know."""
     wanted = await read_body(request, AccountLink)
-    if name not in hub.channels.names:
+    if name not in hub.conversations.channels.names:
         raise NotFound(f"{name} is not set up.", hint="docs/channels.md says how.")
     _check_user(hub, wanted.user_id)
-    return LinkedAccountView.from_row(await hub.channels.accounts.link(name, wanted.account_id, wanted.user_id))
+    return LinkedAccountView.from_row(
+        await hub.conversations.channels.accounts.link(name, wanted.account_id, wanted.user_id)
+    )
 
 
 @router.post("/channels/{name}/accounts/{account_id}/delete", **document("Take an account back", 404))
@@ -105,7 +107,7 @@ async def unlink_account(
     name: ChannelName, account_id: Annotated[str, Path(max_length=200)], hub: TheHub, _caller: Caller
 ) -> LinkedAccountView:
     """It is a stranger again, at once."""
-    return LinkedAccountView.from_row(await hub.channels.accounts.unlink(name, account_id))
+    return LinkedAccountView.from_row(await hub.conversations.channels.accounts.unlink(name, account_id))
 
 
 @router.post("/channels/{name}/webhook", **document("An update of a channel", 404))
@@ -121,7 +123,7 @@ async def receive_update(name: ChannelName, hub: TheHub, request: Request) -> Js
         update = None
     if not isinstance(update, dict):
         raise InvalidArguments("The update is no JSON object.")
-    await hub.channels.receive_webhook(name, secret, cast("JsonObject", update))
+    await hub.conversations.channels.receive_webhook(name, secret, cast("JsonObject", update))
     return {}
 
 

@@ -23,5 +23,5 @@ class CommandList(ApiAnswer):
 @router.get("/commands", **document("The commands of the chat"))
 async def list_commands(hub: TheHub, caller: Caller) -> CommandList:
     """Those that you may give, in the order of /help."""
-    offered = hub.conversations.commands.infos(caller.user_id)
+    offered = hub.conversations.gate.commands.infos(caller.user_id)
     return CommandList(commands=[CommandView.from_row(info) for info in offered])

@@ -72,7 +72,7 @@ async def send_message(request: Request, hub: TheHub, caller: Caller, wait: Wait
 
 async def post_message(hub: HubContext, caller: CallerIdentity, new: NewMessage, wait: float = 0) -> MessageProgress:
     """Store a message of this caller and start its turn; what came of it within `wait` seconds."""
-    if new.channel in hub.channels.names:
+    if new.channel in hub.conversations.channels.names:
         raise NotAllowed(f"The answer would be sent to {new.channel}.", hint="Use another channel.", field="channel")
     # Only the owner's programs may speak for somebody else.
     sender_id = (new.sender_id if caller.kind == "owner" else None) or caller.user_id

@@ -68,10 +68,12 @@ class ChannelAccounts:
             self._wrong[channel, update.sender_id].append(self._clock.now())
             return None
         del self._codes[hash_token(code.encode())]
-        return await self.link(channel, update.sender_id, found.user_id, update.sender_name)
+        return await self.link(channel, update.sender_id, found.user_id, update.sender_name, update.chat_id)
 
-    async def link(self, channel: str, account_id: str, user_id: str, name: str = "") -> LinkedAccount:
-        account = LinkedAccount(channel, account_id, user_id, name, self._clock.now())
+    async def link(
+        self, channel: str, account_id: str, user_id: str, name: str = "", chat_id: str | None = None
+    ) -> LinkedAccount:
+        account = LinkedAccount(channel, account_id, user_id, name, chat_id, self._clock.now())
         await self._database.write(lambda conn: channels.link_account(conn, account))
         self._note("paired", account)
         return account

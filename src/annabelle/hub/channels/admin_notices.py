@@ -17,7 +17,7 @@ from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.notices import STARTUP, HubNotice
 from annabelle.hub.outbox import post
 from annabelle.hub.security.users_file import hash_token
-from annabelle.store import threads
+from annabelle.store import channels, threads
 from annabelle.store.threads import Thread
 
 _log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ _WAITING: Final = 100
 
 
 class AdminNotices:
-    """Sends a notice once a day, to the chat of `NOTIFY_CHANNEL`, else the owner's latest chat in a chat app."""
+    """Sends a notice once a day, to the chat of `NOTIFY_CHANNEL`, else where the owner paired an account last."""
 
     def __init__(self, base: HubBase, storage: HubStorage) -> None:
         self._base, self._storage = base, storage
@@ -63,10 +63,9 @@ class AdminNotices:
         return WriteResult(None, OWNER, post(conn, thread.id, notice.text, key, {"notice": notice.topic}))
 
     def _find_chat(self, conn: Connection) -> Thread | None:
-        channel, chat_id = self._place
+        paired = [(one.channel, one.chat_id) for one in channels.list_accounts(conn) if one.user_id == OWNER]
+        wanted = self._place if self._place[0] in CHAT_APPS else next(reversed(paired), ("", None))
         for thread in threads.list_threads(conn, OWNER, limit=1000):
-            if thread.ended_at is not None or thread.channel not in CHAT_APPS:
-                continue
-            if channel in ("", thread.channel) and chat_id in ("", thread.chat_id):
+            if thread.ended_at is None and (thread.channel, thread.chat_id) == wanted:
                 return thread
         return None

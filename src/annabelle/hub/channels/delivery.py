@@ -163,7 +163,7 @@ def _make_buttons(message: StoredMessage) -> list[Button]:
     return buttons
 
 
-class TurnProgress:
+class ProgressDisplay:
     """Shows in the chat that a turn works: the typing sign, and one line per tool that is edited in place (CHN-06)."""
 
     def __init__(self, storage: HubStorage) -> None:

@@ -25,6 +25,7 @@ from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import AnnabelleError, TooManyRequests, Unavailable
 from annabelle.core.failpoints import failpoint
 from annabelle.core.messages import InboundMessage
+from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.channels.accounts import ChannelAccounts
 from annabelle.hub.channels.lanes import Chat, ChatLanes
@@ -54,8 +55,7 @@ class ChannelInboxDeps:
     gate: MessageGate
     halted: Callable[[str], bool]
     """Whether the owner has stopped this channel."""
-    find_agent: Callable[[str, str], str]
-    """The agent of a chat, by its channel and id."""
+    registry: AgentRegistry
 
 
 class ChannelInbox:
@@ -112,7 +112,7 @@ class ChannelInbox:
         paired = await self._deps.accounts.pair(channel.name, update)
         if paired is not None:
             text = f"You are connected as {paired.user_id}. Write to me here; /help lists what else there is."
-            await self._say(paired, update.chat_id, text, f"paired:{update.external_id}")
+            await self._say((channel.name, update.chat_id), paired.user_id, text, f"paired:{update.external_id}")
         return None
 
     async def _read_open(self) -> None:
@@ -189,9 +189,8 @@ class ChannelInbox:
             self._retry_in(float(getattr(busy, "retry_after", None) or _RETRY_SECONDS))
             return False
         except AnnabelleError as refused:
-            account = LinkedAccount(row.channel, update.sender_id, row.user_id, update.sender_name, row.received_at)
             text = refused.message if refused.hint is None else f"{refused.message} {refused.hint}"
-            await self._say(account, row.chat_id, text, f"refused:{row.channel}:{row.external_id}")
+            await self._say((row.channel, row.chat_id), row.user_id, text, f"refused:{row.channel}:{row.external_id}")
         failpoint("hub.after_update_read")
         await self._deps.storage.database.write(lambda conn: channels.close_updates(conn, [row.position]))
         return True
@@ -228,20 +227,21 @@ class ChannelInbox:
             text = "\n".join(
                 ["I was away when you wrote this, and have not answered it:", *shown, "Say again what still matters."]
             )
-            account = LinkedAccount(missed[0].channel, "", user_id, "", missed[0].received_at)
+            chat = (missed[0].channel, missed[0].chat_id)
             key = f"stale:{missed[0].channel}:{missed[-1].external_id}"
-            await self._say(account, missed[0].chat_id, text, key, closed=[row.position for row in missed])
+            await self._say(chat, user_id, text, key, closed=[row.position for row in missed])
 
-    async def _say(self, account: LinkedAccount, chat_id: str, text: str, key: str, closed: Sequence[int] = ()) -> None:
-        agent_id = self._deps.find_agent(account.channel, chat_id)
+    async def _say(self, chat: Chat, user_id: str, text: str, key: str, closed: Sequence[int] = ()) -> None:
+        channel, chat_id = chat
+        agent_id = self._deps.registry.config.agent_for_chat(channel, chat_id).agent_id
 
         def write(conn: Connection) -> WriteResult[None]:
             thread = threads.find_or_create_thread(
-                conn, channel=account.channel, chat_id=chat_id, user_id=account.user_id, agent_id=agent_id
+                conn, channel=channel, chat_id=chat_id, user_id=user_id, agent_id=agent_id
             )
             if closed:
                 channels.close_updates(conn, list(closed))
-            return WriteResult(None, account.user_id, post(conn, thread.id, text, key))
+            return WriteResult(None, user_id, post(conn, thread.id, text, key))
 
         await self._deps.storage.events.transact(write)
 

@@ -22,7 +22,7 @@ from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
 from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.channels.accounts import ChannelAccounts
-from annabelle.hub.channels.delivery import ChannelDelivery, TurnProgress
+from annabelle.hub.channels.delivery import ChannelDelivery, ProgressDisplay
 from annabelle.hub.channels.inbox import ChannelInbox, ChannelInboxDeps
 from annabelle.store import channels, message_state
 from annabelle.store.database import Database
@@ -51,7 +51,7 @@ class HubChannels:
         self._base: HubBase = deps.base
         self._storage: HubStorage = deps.storage
         self.accounts: ChannelAccounts = deps.accounts
-        self._inbox, self._progress = ChannelInbox(deps), TurnProgress(deps.storage)
+        self._inbox, self._progress = ChannelInbox(deps), ProgressDisplay(deps.storage)
         self._delivery = ChannelDelivery(deps.base, deps.storage)
         self._tasks = BackgroundTasks()
         self._opened = {channel.name: channel for channel in opened}

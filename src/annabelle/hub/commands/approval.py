@@ -21,9 +21,9 @@ class ApprovalCommand(Command):
         if len(call.words) > 1:
             raise self.wrong_usage("One question is answered at a time.")
         approval_id = call.words[0] if call.words else (await self._find_newest(call)).id
-        decided = await self.deps.approvals.decide(approval_id, call.user_id, ApprovalAnswer(approve))
+        decided = await self.deps.services.approvals.decide(approval_id, call.user_id, ApprovalAnswer(approve))
         tool = name_in_words(escape_invisible(decided.approval.tool))
-        waiting = await self.deps.approvals.listing(call.user_id, "pending", 1)
+        waiting = await self.deps.services.approvals.listing(call.user_id, "pending", 1)
         more = " Another question waits." if waiting else ""
         buttons = [Button(say, f"/{name} {one.id}") for one in waiting for say, name in _ANSWERS]
         goes_on = None if decided.going_on is None else decided.going_on.id
@@ -31,8 +31,8 @@ class ApprovalCommand(Command):
 
     async def _find_newest(self, call: CommandCall) -> Approval:
         """The newest question of this chat, or else of any."""
-        await self.deps.approvals.expiry.expire_due()
-        waiting = await self.deps.approvals.listing(call.user_id, "pending", 100)
+        await self.deps.services.approvals.expiry.expire_due()
+        waiting = await self.deps.services.approvals.listing(call.user_id, "pending", 100)
         if not waiting:
             raise NotFound("No question waits for your answer.")
         return next((one for one in waiting if one.thread_id == call.thread_id), waiting[0])

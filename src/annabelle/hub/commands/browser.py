@@ -32,6 +32,7 @@ class BrowserCommand(Command):
         tools = [one.name for one in self.deps.status.toolbox.tools().tools if one.server == _SERVER]
         calls = await self.deps.storage.database.read(lambda conn: tool_calls.list_latest_calls(conn, tools, _SHOWN))
         lines += [
-            f"{format_moment(one.started_at, self.deps.skills.time_zone)}: {one.tool} ({one.state})" for one in calls
+            f"{format_moment(one.started_at, self.deps.services.skills.time_zone)}: {one.tool} ({one.state})"
+            for one in calls
         ]
         return CommandAnswer("\n".join(lines if calls else [*lines, "It was not used yet."]))

@@ -11,14 +11,11 @@ from annabelle.channels.channel import Button
 from annabelle.core.errors import InvalidArguments
 from annabelle.core.tools import JsonObject
 from annabelle.hub.agents.stopper import Stopper
-from annabelle.hub.approvals.approval_answer import ApprovalService
 from annabelle.hub.base import HubStorage
-from annabelle.hub.diagnosis.diagnosis import Diagnosis
 from annabelle.hub.security.identities import HomeUsers
 from annabelle.hub.security.users_file import Scope
-from annabelle.hub.skills.skill_service import SkillService
+from annabelle.hub.services import HubServices
 from annabelle.hub.status import StatusReader
-from annabelle.hub.trust.rules import StandingRules
 from annabelle.store.messages import StoredMessage
 
 
@@ -92,10 +89,7 @@ class CommandDeps:
     users: HomeUsers
     status: StatusReader
     stopper: Stopper
-    approvals: ApprovalService
-    rules: StandingRules
-    skills: SkillService
-    diagnosis: Diagnosis
+    services: HubServices
     removers: Mapping[str, MessageRemover]
     """By the name of the channel."""
 

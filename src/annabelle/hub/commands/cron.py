@@ -17,7 +17,7 @@ class CronCommand(Command):
 
     async def run(self, call: CommandCall) -> CommandAnswer:
         self.expect_no_words(call)
-        found = await self.deps.skills.list(call.user_id)
+        found = await self.deps.services.skills.list(call.user_id)
         on = sorted((one for one in found if one.enabled), key=lambda one: (one.next_due is None, one.next_due, one.id))
         lines = [self._describe(skill) for skill in on[:_MOST]] or ["Nothing runs by itself."]
         if len(on) > _MOST:
@@ -30,6 +30,10 @@ class CronCommand(Command):
         return CommandAnswer("\n".join(["The scheduler is stopped, so nothing of this happens now.", *lines]), resume)
 
     def _describe(self, skill: StoredSkill) -> str:
-        due = "" if skill.next_due is None else f", next {format_moment(skill.next_due, self.deps.skills.time_zone)}"
+        due = (
+            ""
+            if skill.next_due is None
+            else f", next {format_moment(skill.next_due, self.deps.services.skills.time_zone)}"
+        )
         failed = f", failed {skill.failures} times in a row" if skill.failures else ""
-        return f"{skill.name}: {self.deps.skills.describe(skill)}{due}{failed}"
+        return f"{skill.name}: {self.deps.services.skills.describe(skill)}{due}{failed}"

@@ -87,7 +87,7 @@ class DeleteCommand(Command):
         return DeleteRequest(self._parse_range(words[0]), words[0], from_channel, confirmed)
 
     def _parse_range(self, word: str) -> MessageRange:
-        now, zone = self.deps.skills.clock.now(), self.deps.skills.time_zone
+        now, zone = self.deps.services.skills.clock.now(), self.deps.services.skills.time_zone
         today = now.astimezone(zone).date()
 
         def midnight(days_ago: int) -> datetime:

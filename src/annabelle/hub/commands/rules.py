@@ -16,7 +16,7 @@ class RulesCommand(Command):
     )
 
     async def run(self, call: CommandCall) -> CommandAnswer:
-        rules = self.deps.rules
+        rules = self.deps.services.rules
         if not call.words:
             listed = await rules.listing(call.user_id)
             lines = [f"{rule.id} ({rule.state}): {describe_rule(rule)}" for rule in listed]

@@ -39,7 +39,7 @@ class SecurityCommand(Command):
         return CommandAnswer("\n".join(map(self._describe, found)) or "The audit has no record about safety yet.")
 
     def _describe(self, record: AuditChainRecord) -> str:
-        at = datetime.fromisoformat(record.at).astimezone(self.deps.skills.time_zone)
+        at = datetime.fromisoformat(record.at).astimezone(self.deps.services.skills.time_zone)
         facts = [f"{name}={_shorten(value)}" for name, value in record.facts.items() if value not in (None, "")]
         return f"{at:%Y-%m-%d %H:%M} {record.kind}: {' '.join(facts)}"
 

@@ -108,7 +108,7 @@ class _HubAnswer:
 class MessageGate:
     def __init__(self, settings: Settings, parts: MessageGateDeps) -> None:
         self._database, self._events, self._traces = parts.storage.database, parts.storage.events, parts.storage.traces
-        self._agents, self._thread_queue, self._commands = parts.agents, parts.thread_queue, parts.commands
+        self._agents, self._thread_queue, self.commands = parts.agents, parts.thread_queue, parts.commands
         self._rules, self._secrets = parts.rules, parts.secrets
         self._canceller = TurnCanceller(parts.storage.events, parts.stopper)
         self._enabled, self._templates = settings.thinker_enabled, settings.message_templates
@@ -126,7 +126,7 @@ class MessageGate:
         if self._closing:
             raise Unavailable("Annabelle is shutting down.", hint="Send the message again once it is back.")
         message = message.model_copy(update={"text": self._secrets.mask_text(message.text)})
-        command = self._commands.find(message)
+        command = self.commands.find(message)
         if command is None and not self._enabled:
             raise Unavailable(
                 "Conversations are left to an MCP client here (THINKER_ENABLED=false).",
@@ -200,10 +200,10 @@ class MessageGate:
             message_id=message.id,
             words=command.words,
             thread_id=None if thread is None else thread.id,
-            admin=self._commands.is_admin(message.user_id),
-            offered=tuple(self._commands.infos(message.user_id)),
+            admin=self.commands.is_admin(message.user_id),
+            offered=tuple(self.commands.infos(message.user_id)),
         )
-        answer = await self._commands.run(command, message, call)
+        answer = await self.commands.run(command, message, call)
         result = TurnResult(message_id=message.id, success=True, text=answer.text)
         return _HubAnswer(result, answer.to_metadata(command.name))
 

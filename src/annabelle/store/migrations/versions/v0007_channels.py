@@ -20,6 +20,7 @@ def upgrade() -> None:
         sa.Column("account_id", sa.Text(), nullable=False),
         sa.Column("user_id", sa.Text(), nullable=False),
         sa.Column("name", SafeText(), nullable=False),
+        sa.Column("chat_id", sa.Text(), nullable=True),
         sa.Column("created_at", UtcTimestamp(), nullable=False),
         sa.PrimaryKeyConstraint("channel", "account_id", name="pk_channel_accounts"),
     )

@@ -1,0 +1,24 @@
+"""The services of a hub, for commands and request handlers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from annabelle.hub.approvals.approval_answer import ApprovalService
+from annabelle.hub.costs.ledger import CostLedger
+from annabelle.hub.diagnosis.diagnosis import Diagnosis
+from annabelle.hub.memory.service import HubMemory
+from annabelle.hub.skills.skill_service import SkillService
+from annabelle.hub.tasks.task_runner import TaskRunner
+from annabelle.hub.trust.rules import StandingRules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubServices:
+    approvals: ApprovalService
+    rules: StandingRules
+    skills: SkillService
+    tasks: TaskRunner
+    memory: HubMemory
+    ledger: CostLedger
+    diagnosis: Diagnosis
