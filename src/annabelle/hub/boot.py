@@ -384,9 +384,9 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         Component(resume=channels.start, stop=channels.stop),
         Component(resume=admin_notices.start, stop=admin_notices.stop),
         Component(resume=diagnosis.start, stop=diagnosis.stop),
-        Component(resume=fires.start, stop=fires.stop),
         # Stopped first: its streams would hold the HTTP server up.
         Component(start=mcp.start, stop=mcp.stop),
+        Component(resume=fires.start, stop=fires.stop),
     )
     for component in components:
         stack.push_async_callback(component.stop)
