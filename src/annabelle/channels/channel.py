@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 from pydantic import Field
 
 from annabelle.core.errors import AnnabelleError
+from annabelle.core.messages import Name
 from annabelle.core.models import FrozenModel
 
 
@@ -41,9 +42,9 @@ class Attachment(FrozenModel):
 class Update(FrozenModel):
     """One message of a person, as the channel has delivered it."""
 
-    external_id: str = Field(description="Unique within the channel: a repeat of it is the same message")
-    chat_id: str
-    sender_id: str
+    external_id: Name = Field(description="Unique within the channel: a repeat of it is the same message")
+    chat_id: Name
+    sender_id: Name
     sender_name: str = ""
     text: str
     sent_at: datetime
@@ -77,6 +78,9 @@ class OutgoingPart:
     buttons: Sequence[Button] = ()
     file: Path | None = None
     reply_to: str | None = None
+    """External id of the message that this answers."""
+    key: str = ""
+    """The same for every attempt to send this part, and no other part's."""
 
 
 class NotDelivered(AnnabelleError):
@@ -99,6 +103,10 @@ class Channel(Protocol):
     name: str
     longest: int
     """Characters of one message."""
+    editable: bool
+    """Whether messages can be changed and taken back, so that progress can be shown."""
+    repeat_seconds: float
+    """For so long, a part sent again with the same key is the same message: no outcome stays unknown."""
 
     async def connect(self) -> ChannelAccount:
         """Find out who we are there. Raises AnnabelleError if it refuses us."""

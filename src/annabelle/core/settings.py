@@ -348,6 +348,10 @@ class Settings(BaseSettings):
     telegram_webhook_url: WebAddress = Field(
         "", description="Public https address of this hub, if Telegram may call it; empty asks Telegram instead"
     )
+    matrix_homeserver: WebAddress = Field(
+        "", description="Address of the Matrix homeserver where Annabelle has an account, as https://matrix.example.org"
+    )
+    matrix_access_token: SecretStr | None = Field(None, description="Access token of that account")
     telegram_api_id: int | None = Field(None, description="Application id from my.telegram.org")
     telegram_api_hash: SecretStr | None = Field(None, description="Application hash from there")
 

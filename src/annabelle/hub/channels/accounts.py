@@ -55,6 +55,12 @@ class ChannelAccounts:
     async def find(self, channel: str, account_id: str) -> LinkedAccount | None:
         return await self._database.read(lambda conn: channels.find_account(conn, channel, account_id))
 
+    async def may_enter(self, channel: str, account_id: str) -> bool:
+        """Whether to follow an invitation of this account: it is paired, or a pairing code waits for its first use."""
+        if any(one.channel == channel and one.expires_at >= self._clock.now() for one in self._codes.values()):
+            return True
+        return await self.find(channel, account_id) is not None
+
     async def list(self) -> list[LinkedAccount]:
         return await self._database.read(channels.list_accounts)
 

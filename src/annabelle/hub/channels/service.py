@@ -9,15 +9,17 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Final, Literal
 
 from annabelle.channels.channel import Channel, ChannelAccount, NotDelivered
+from annabelle.channels.matrix.channel import MATRIX, MatrixChannel
+from annabelle.channels.matrix.client_api import MatrixApi
 from annabelle.channels.telegram.bot_api import BotApi
 from annabelle.channels.telegram.channel import TELEGRAM, TelegramChannel
 from annabelle.core.background import BackgroundTasks
 from annabelle.core.backoff import backoff_seconds
 from annabelle.core.errors import AnnabelleError, NotFound, Unauthorized
-from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
 from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.channels.accounts import ChannelAccounts
@@ -52,7 +54,7 @@ class HubChannels:
         self._inbox, self._progress = ChannelInbox(deps), TurnProgress(deps.storage)
         self._delivery = ChannelDelivery(deps.base, deps.storage)
         self._secret, self._tasks = secrets.token_urlsafe(32), BackgroundTasks()
-        self._opened = {channel.name: channel for channel in open_channels(deps.base.settings, menu, self._secret)}
+        self._opened = {channel.name: channel for channel in open_channels(deps, menu, self._secret)}
         self._statuses = {name: ChannelStatus(name, "connecting") for name in self._opened}
 
     @property
@@ -146,12 +148,15 @@ class HubChannels:
             self._base.notices.add(topic, f"{name}: {trouble}", "warning")
 
 
-def open_channels(settings: Settings, menu: Menu, secret: str) -> list[Channel]:
+def open_channels(deps: ChannelInboxDeps, menu: Menu, secret: str) -> list[Channel]:
     """The channels that are set up."""
-    opened: list[Channel] = []
+    settings, opened = deps.base.settings, list[Channel]()
     if settings.telegram_bot_token is not None:
         api = BotApi(settings.telegram_api_url, settings.telegram_bot_token.get_secret_value())
         webhook = f"{settings.telegram_webhook_url.rstrip('/')}/channels/{TELEGRAM}/webhook"
         webhook = webhook if settings.telegram_webhook_url else ""
         opened.append(TelegramChannel(api, webhook=webhook, secret=secret, menu=menu))
+    if settings.matrix_homeserver and settings.matrix_access_token is not None:
+        homeserver = MatrixApi(settings.matrix_homeserver, settings.matrix_access_token.get_secret_value())
+        opened.append(MatrixChannel(homeserver, partial(deps.accounts.may_enter, MATRIX)))
     return opened
