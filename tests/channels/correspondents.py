@@ -6,11 +6,15 @@ import html
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
 from typing import Any, Protocol
 
 from channels import matrix_double
 from channels.bot_api_double import TOKEN, BotApiDouble, bot_api_double
 from channels.matrix_double import MatrixDouble
+from support.mail_servers import DOMAIN, MailServers, start_mail_servers
 
 
 class Correspondents(Protocol):
@@ -127,6 +131,83 @@ class MatrixPeople:
         return None
 
 
+AUTHSERV_ID = "mx.example.com"
+VOUCHED_FOR = f"{AUTHSERV_ID}; dmarc=pass header.from={DOMAIN}"
+
+
+class EmailPeople:
+    name = "email"
+    doubles_are_impossible = False
+
+    def __init__(self, servers: MailServers) -> None:
+        self.servers, self.address = servers, servers.new_address()
+        self.settings = {
+            "EMAIL_CHANNEL_ADDRESS": self.address,
+            "EMAIL_CHANNEL_PASSWORD": servers.password,
+            "EMAIL_CHANNEL_IMAP_HOST": "127.0.0.1",
+            "EMAIL_CHANNEL_IMAP_PORT": str(servers.imap_port),
+            "EMAIL_CHANNEL_IMAP_SECURITY": "none",
+            "EMAIL_CHANNEL_SMTP_HOST": "127.0.0.1",
+            "EMAIL_CHANNEL_SMTP_PORT": str(servers.smtp_port),
+            "EMAIL_CHANNEL_SMTP_SECURITY": "none",
+            "EMAIL_CHANNEL_AUTHSERV_ID": AUTHSERV_ID,
+        }
+
+    def new_account(self, number: int) -> str:
+        return f"person{number}@{DOMAIN}"
+
+    def say(self, account: str, text: str) -> EmailMessage:
+        mail = self.write(account, text)
+        self.deliver_again(account, mail)
+        return mail
+
+    def write(self, account: str, text: str, **headers: str) -> EmailMessage:
+        mail = EmailMessage()
+        written = {
+            "Authentication-Results": VOUCHED_FOR,
+            "From": account,
+            "To": self.address,
+            "Subject": "Re: our talk",
+            "In-Reply-To": f"<earlier@{DOMAIN}>",
+            "Message-ID": make_msgid(domain=DOMAIN),
+            "Date": formatdate(),
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
+        for name, value in written.items():
+            mail[name] = value
+        mail.set_content(text)
+        return mail
+
+    def deliver_again(self, account: str, update: EmailMessage) -> None:
+        self.servers.deliver(self.address, update.as_bytes())
+
+    def say_as_program(self, account: str, text: str) -> None:
+        self.deliver_again(account, self.write(account, text, Auto_Submitted="auto-generated"))
+
+    def mails(self, account: str) -> list[EmailMessage]:
+        return [parse(one.content) for one in self.servers.sent_to(account)]
+
+    def texts(self, account: str) -> list[str]:
+        return [read_body(mail) for mail in self.mails(account)]
+
+    def refuse_messages(self, account: str) -> None:
+        self.servers.refused.add(account)
+
+    def cut_connection_at(self, words: str) -> None:
+        cuts = iter([True])
+        self.servers.hang_up_after = lambda content: words in read_body(parse(content)) and next(cuts, False)
+
+
+def parse(content: bytes) -> EmailMessage:
+    return message_from_bytes(content, policy=policy.default)
+
+
+def read_body(mail: EmailMessage) -> str:
+    part = mail.get_body(("plain",))
+    assert part is not None
+    return part.get_content().replace("\r\n", "\n").strip()
+
+
 def _read_words(marked: str) -> str:
     return html.unescape(re.sub(r"<[^>]+>", "", marked))
 
@@ -143,4 +224,10 @@ def matrix_people() -> Iterator[MatrixPeople]:
         yield MatrixPeople(homeserver, address)
 
 
-EVERY_CHANNEL = {"telegram": telegram_people, "matrix": matrix_people}
+@contextmanager
+def email_people() -> Iterator[EmailPeople]:
+    with start_mail_servers() as servers:
+        yield EmailPeople(servers)
+
+
+EVERY_CHANNEL = {"telegram": telegram_people, "matrix": matrix_people, "email": email_people}

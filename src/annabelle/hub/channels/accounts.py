@@ -22,6 +22,7 @@ _ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _CODE_CHARS: Final = 8
 _VALID: Final = timedelta(minutes=10)
 _MOST_WRONG: Final = 5
+_LINES_WITH_CODE: Final = 5
 _MOST_WATCHED: Final = 1000
 _BEFORE_CODE: Final = frozenset({"/pair", "/start"})
 
@@ -66,14 +67,14 @@ class ChannelAccounts:
 
     async def pair(self, channel: str, update: Update) -> LinkedAccount | None:
         """Link the sender of a pairing code. None for everything else, also for a guess too many."""
-        code = _read_code(update.text)
-        if code is None or not self._may_guess(channel, update.sender_id):
+        given = {hash_token(code.encode()) for code in _read_codes(update.text)}
+        if not given or not self._may_guess(channel, update.sender_id):
             return None
-        found = self._codes.get(hash_token(code.encode()))
+        key, found = next(((key, self._codes[key]) for key in given if key in self._codes), ("", None))
         if found is None or found.channel != channel or found.expires_at < self._clock.now():
             self._wrong[channel, update.sender_id].append(self._clock.now())
             return None
-        del self._codes[hash_token(code.encode())]
+        del self._codes[key]
         return await self.link(channel, update.sender_id, found.user_id, update.sender_name)
 
     async def link(self, channel: str, account_id: str, user_id: str, name: str = "") -> LinkedAccount:
@@ -101,6 +102,12 @@ class ChannelAccounts:
     def _note(self, event: str, account: LinkedAccount) -> None:
         about = {"channel": account.channel, "account_id": account.account_id, "user_id": account.user_id}
         self._audit.note("config", {"event": event, **about}, None)
+
+
+def _read_codes(text: str) -> list[str]:
+    """A code alone in the text, or alone in one of its first lines: a mail has a subject and a greeting."""
+    lines = text[:1000].splitlines()[:_LINES_WITH_CODE]
+    return [code for one in (" ".join(lines), *lines) if (code := _read_code(one)) is not None]
 
 
 def _read_code(text: str) -> str | None:

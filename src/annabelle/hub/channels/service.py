@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final, Literal
 
 from annabelle.channels.channel import Channel, ChannelAccount, NotDelivered
+from annabelle.channels.email.channel import open_mailbox
 from annabelle.channels.matrix.channel import MATRIX, MatrixChannel
 from annabelle.channels.matrix.client_api import MatrixApi
 from annabelle.channels.telegram.bot_api import BotApi
@@ -159,4 +160,6 @@ def open_channels(deps: ChannelInboxDeps, menu: Menu, secret: str) -> list[Chann
     if settings.matrix_homeserver and settings.matrix_access_token is not None:
         homeserver = MatrixApi(settings.matrix_homeserver, settings.matrix_access_token.get_secret_value())
         opened.append(MatrixChannel(homeserver, partial(deps.accounts.may_enter, MATRIX)))
+    if settings.email_channel_address and settings.email_channel_password is not None:
+        opened.append(open_mailbox(settings))
     return opened
