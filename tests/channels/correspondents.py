@@ -9,12 +9,16 @@ from contextlib import contextmanager
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 from channels import matrix_double
 from channels.bot_api_double import TOKEN, BotApiDouble, bot_api_double
 from channels.matrix_double import MatrixDouble
+from channels.telegram_log import append_entry, read_entries
 from support.mail_servers import DOMAIN, MailServers, start_mail_servers
+from support.telegram_double import ME
 
 
 class Correspondents(Protocol):
@@ -198,6 +202,47 @@ class EmailPeople:
         self.servers.hang_up_after = lambda content: words in read_body(parse(content)) and next(cuts, False)
 
 
+class TelegramAccountPeople:
+    name = "telegram_account"
+    doubles_are_impossible = True
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self.settings = {
+            "TELEGRAM_ACCOUNT_CHANNEL": "true",
+            "EXTRA_SERVERS_PATH": str(Path(__file__).parent / "account_servers"),
+            "TELEGRAM_DOUBLE_LOG": str(log),
+        }
+        self.own_message("The account is used.", 1)  # or it has no chat yet
+
+    def new_account(self, number: int) -> str:
+        return str(8000 + number)
+
+    def say(self, account: str, text: str) -> Any:
+        return append_entry(self.log, chat=int(account), text=text)
+
+    def deliver_again(self, account: str, update: Any) -> None:
+        """Telegram does not repeat by itself; a cursor that was not stored does, which a killed hub shows."""
+
+    def say_as_program(self, account: str, text: str) -> None:
+        append_entry(self.log, chat=int(account), text=f"I was away when you wrote this {text}")
+        append_entry(self.log, chat=int(account) + 500_000, text=text, bot=True)
+
+    def own_message(self, text: str, chat: int = ME) -> None:
+        """What the owner writes in the app, by default into Saved Messages."""
+        append_entry(self.log, chat=chat, text=text, sender=ME)
+
+    def texts(self, account: str) -> list[str]:
+        entries = [one for one in read_entries(self.log) if "random_id" in one]
+        return [one["text"] for one in entries if one["chat"] == int(account)]
+
+    def refuse_messages(self, account: str) -> None:
+        append_entry(self.log, blocked=int(account))
+
+    def cut_connection_at(self, words: str) -> None:
+        append_entry(self.log, cut=words)
+
+
 def parse(content: bytes) -> EmailMessage:
     return message_from_bytes(content, policy=policy.default)
 
@@ -230,4 +275,15 @@ def email_people() -> Iterator[EmailPeople]:
         yield EmailPeople(servers)
 
 
-EVERY_CHANNEL = {"telegram": telegram_people, "matrix": matrix_people, "email": email_people}
+@contextmanager
+def telegram_account_people() -> Iterator[TelegramAccountPeople]:
+    with TemporaryDirectory() as folder:
+        yield TelegramAccountPeople(Path(folder) / "telegram.jsonl")
+
+
+EVERY_CHANNEL = {
+    "telegram": telegram_people,
+    "telegram_account": telegram_account_people,
+    "matrix": matrix_people,
+    "email": email_people,
+}

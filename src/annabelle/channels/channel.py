@@ -50,6 +50,7 @@ class Update(FrozenModel):
     sent_at: datetime
     addressed: bool = Field(default=True, description="False in a group where others are spoken to")
     automatic: bool = Field(default=False, description="Sent by a program, or by Annabelle's own account")
+    stale: bool = Field(default=False, description="Too old to be answered: it is only listed")
     attachments: tuple[Attachment, ...] = ()
     pressed: str | None = Field(default=None, description="Id of the button press to acknowledge")
 

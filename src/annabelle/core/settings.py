@@ -368,6 +368,9 @@ class Settings(BaseSettings):
         "", description="Address of the Matrix homeserver where Annabelle has an account, as https://matrix.example.org"
     )
     matrix_access_token: SecretStr | None = Field(None, description="Access token of that account")
+    telegram_account_channel: bool = Field(
+        False, description="Also answer people who write to your own Telegram account; they must be paired"
+    )
     telegram_api_id: int | None = Field(None, description="Application id from my.telegram.org")
     telegram_api_hash: SecretStr | None = Field(None, description="Application hash from there")
 

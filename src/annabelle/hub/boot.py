@@ -258,7 +258,8 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             gate=gate,
             halted=lambda _name: False,
             find_agent=lambda channel, chat_id: registry.config.agent_for_chat(channel, chat_id).agent_id,
-        )
+        ),
+        servers,
     )
     forgetting = ForgetService(
         ForgetTargets(

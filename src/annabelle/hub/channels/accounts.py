@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter, defaultdict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -58,9 +59,13 @@ class ChannelAccounts:
 
     async def may_enter(self, channel: str, account_id: str) -> bool:
         """Whether to follow an invitation of this account: it is paired, or a pairing code waits for its first use."""
-        if any(one.channel == channel and one.expires_at >= self._clock.now() for one in self._codes.values()):
-            return True
-        return await self.find(channel, account_id) is not None
+        return self._expects_code(channel) or await self.find(channel, account_id) is not None
+
+    async def find_people(self, channel: str) -> Sequence[str] | None:
+        """The accounts that may speak there; None while a pairing code waits, since that may come from anybody."""
+        if self._expects_code(channel):
+            return None
+        return [one.account_id for one in await self.list() if one.channel == channel]
 
     async def list(self) -> list[LinkedAccount]:
         return await self._database.read(channels.list_accounts)
@@ -90,6 +95,9 @@ class ChannelAccounts:
         ):
             raise NotFound(f"No account {account_id} of {channel} is paired.", hint="annabelle channels lists them.")
         self._note("unpaired", found)
+
+    def _expects_code(self, channel: str) -> bool:
+        return any(one.channel == channel and one.expires_at >= self._clock.now() for one in self._codes.values())
 
     def _may_guess(self, channel: str, account_id: str) -> bool:
         if len(self._wrong) > _MOST_WATCHED:

@@ -18,6 +18,7 @@ from annabelle.channels.matrix.channel import MATRIX, MatrixChannel
 from annabelle.channels.matrix.client_api import MatrixApi
 from annabelle.channels.telegram.bot_api import BotApi
 from annabelle.channels.telegram.channel import TELEGRAM, TelegramChannel
+from annabelle.channels.telegram_account.channel import TELEGRAM_ACCOUNT, AccountOptions, TelegramAccountChannel
 from annabelle.core.background import BackgroundTasks
 from annabelle.core.backoff import backoff_seconds
 from annabelle.core.errors import AnnabelleError, NotFound, Unauthorized
@@ -25,8 +26,9 @@ from annabelle.core.tools import JsonObject
 from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.channels.accounts import ChannelAccounts
 from annabelle.hub.channels.delivery import ChannelDelivery, TurnProgress
-from annabelle.hub.channels.inbox import ChannelInbox, ChannelInboxDeps
+from annabelle.hub.channels.inbox import ChannelInbox, ChannelInboxDeps, find_workspace
 from annabelle.store import channels
+from annabelle.toolbox.facade import ToolServers
 
 _log = logging.getLogger(__name__)
 _LONGEST_BACKOFF: Final = 60.0
@@ -47,7 +49,7 @@ class ChannelStatus:
 
 
 class HubChannels:
-    def __init__(self, deps: ChannelInboxDeps, menu: Menu = ()) -> None:
+    def __init__(self, deps: ChannelInboxDeps, servers: ToolServers, menu: Menu = ()) -> None:
         self._base: HubBase = deps.base
         self._storage: HubStorage = deps.storage
         self.accounts: ChannelAccounts = deps.accounts
@@ -55,7 +57,8 @@ class HubChannels:
         self._inbox, self._progress = ChannelInbox(deps), TurnProgress(deps.storage)
         self._delivery = ChannelDelivery(deps.base, deps.storage)
         self._secret, self._tasks = secrets.token_urlsafe(32), BackgroundTasks()
-        self._opened = {channel.name: channel for channel in open_channels(deps, menu, self._secret)}
+        opened = [*open_channels(deps, menu, self._secret), *open_account(deps, servers)]
+        self._opened = {channel.name: channel for channel in opened}
         self._statuses = {name: ChannelStatus(name, "connecting") for name in self._opened}
 
     @property
@@ -163,3 +166,12 @@ def open_channels(deps: ChannelInboxDeps, menu: Menu, secret: str) -> list[Chann
     if settings.email_channel_address and settings.email_channel_password is not None:
         opened.append(open_mailbox(settings))
     return opened
+
+
+def open_account(deps: ChannelInboxDeps, servers: ToolServers) -> list[Channel]:
+    """The user's own Telegram account, if people are to be answered there."""
+    settings = deps.base.settings
+    if not settings.telegram_account_channel:
+        return []
+    options = AccountOptions(max(settings.channel_poll_interval_ms / 1000, 0.1), find_workspace(deps.base))
+    return [TelegramAccountChannel(servers, options, partial(deps.accounts.find_people, TELEGRAM_ACCOUNT))]
