@@ -166,9 +166,24 @@ def _snake(method: str) -> str:
     return "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in method)
 
 
-class _Server(ThreadingHTTPServer):
+class LoopbackServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that was killed is no error."""
+
+
+@contextmanager
+def serve(server: LoopbackServer) -> Iterator[str]:
+    """Its address, for as long as it runs."""
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 @contextmanager
@@ -214,14 +229,8 @@ def bot_api_double() -> Iterator[tuple[BotApiDouble, str]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = _Server(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield double, f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serve(LoopbackServer(("127.0.0.1", 0), Handler)) as address:
+        yield double, address
 
 
 def _read_body(content_type: str, body: bytes) -> tuple[Payload, bytes | None]:

@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -119,6 +119,9 @@ class MailServers:
     """What went out over SMTP."""
     hang_up: set[str] = field(default_factory=set)
     """Where the SMTP server hangs up: before or after it takes the content (`data`, `taken`)."""
+    hang_up_after: Callable[[bytes], bool] = lambda _content: False
+    """Whether it hangs up after it has taken this content."""
+    refused: set[str] = field(default_factory=lambda: {REFUSED})
 
     def new_address(self) -> str:
         return f"ada-{uuid.uuid4().hex[:8]}@{DOMAIN}"
@@ -177,7 +180,7 @@ class _Handler:
     ) -> str:
         if not session.authenticated:
             return "530 Authentication required"
-        if address == REFUSED:
+        if address in self._servers.refused:
             return "550 No such mailbox"
         envelope.rcpt_tos.append(address)
         return "250 OK"
@@ -190,7 +193,7 @@ class _Handler:
             for address in envelope.rcpt_tos:
                 if address.endswith(f"@{DOMAIN}"):
                     self._servers.deliver(address, content)
-        if self._servers.hang_up:
+        if self._servers.hang_up or self._servers.hang_up_after(content):
             assert server.transport is not None
             server.transport.abort()
         return "250 OK"

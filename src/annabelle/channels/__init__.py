@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from typing import Final
 
-CHAT_APPS: Final = frozenset({"telegram"})
+CHAT_APPS: Final = frozenset({"telegram", "telegram_account", "matrix", "email"})
 """Channels to which messages are sent. A terminal or a program reads them from the thread."""

@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 from pydantic import Field
 
 from annabelle.core.errors import AnnabelleError
+from annabelle.core.messages import Name
 from annabelle.core.models import FrozenModel
 
 
@@ -41,14 +42,15 @@ class Attachment(FrozenModel):
 class Update(FrozenModel):
     """One message of a person, as the channel has delivered it."""
 
-    external_id: str = Field(description="Unique within the channel: a repeat of it is the same message")
-    chat_id: str
-    sender_id: str
+    external_id: Name = Field(description="Unique within the channel: a repeat of it is the same message")
+    chat_id: Name
+    sender_id: Name
     sender_name: str = ""
     text: str
     sent_at: datetime
     addressed: bool = Field(default=True, description="False in a group where others are spoken to")
     automatic: bool = Field(default=False, description="Sent by a program, or by Annabelle's own account")
+    stale: bool = Field(default=False, description="Too old to be answered: it is only listed")
     attachments: tuple[Attachment, ...] = ()
     pressed: str | None = Field(default=None, description="Id of the button press to acknowledge")
 
@@ -77,6 +79,9 @@ class OutgoingPart:
     buttons: Sequence[Button] = ()
     file: Path | None = None
     reply_to: str | None = None
+    """External id of the message that this answers."""
+    key: str = ""
+    """The same for every attempt to send this part, and no other part's."""
 
 
 class NotDelivered(AnnabelleError):
@@ -99,6 +104,12 @@ class Channel(Protocol):
     name: str
     longest: int
     """Characters of one message."""
+    can_remove: bool
+    """Whether messages can be taken back."""
+    editable: bool
+    """Whether messages can be changed and taken back, so that progress can be shown."""
+    repeat_seconds: float
+    """For so long, a part sent again with the same key is the same message: no outcome stays unknown."""
 
     async def connect(self) -> ChannelAccount:
         """Find out who we are there. Raises AnnabelleError if it refuses us."""

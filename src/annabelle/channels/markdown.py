@@ -13,6 +13,8 @@ from typing import Final
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from annabelle.channels.channel import OutgoingPart
+
 _FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _parser: Final = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
 
@@ -87,6 +89,18 @@ def _cut_line(line: str, room: int) -> Iterator[str]:
 def render_html(text: str) -> str:
     """The few tags that chat apps take: b, i, s, code, pre, a, blockquote. Everything else is text."""
     return "".join(_render_blocks(_parser.parse(text))).strip("\n")
+
+
+def render_web_html(text: str) -> str:
+    """The same for mail programs and others that take a line break for a space."""
+    pieces = re.split(r"(<pre>.*?</pre>)", render_html(text), flags=re.DOTALL)
+    return "".join(one if one.startswith("<pre>") else one.replace("\n", "<br>\n") for one in pieces)
+
+
+def write_buttons(part: OutgoingPart) -> str:
+    """The text of a part for a channel without buttons: what they say can be written."""
+    choices = " or ".join(f"`{one.command}` ({one.label})" for one in part.buttons)
+    return f"{part.text}\n\nTo answer, write {choices}." if choices else part.text
 
 
 def render_plain(text: str) -> str:

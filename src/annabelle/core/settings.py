@@ -358,6 +358,29 @@ class Settings(BaseSettings):
     telegram_webhook_url: WebAddress = Field(
         "", description="Public https address of this hub, if Telegram may call it; empty asks Telegram instead"
     )
+    email_channel_address: str = Field(
+        "", description="Address of a mailbox of Annabelle's own, where people write to her"
+    )
+    email_channel_user: str = Field("", description="User name of that mailbox; by default its address")
+    email_channel_password: SecretStr | None = Field(None, description="Its password")
+    email_channel_imap_host: str = Field("", description="Server from which its mail is read (IMAP)")
+    email_channel_imap_port: int = Field(993, ge=1, le=65535, description="Port there")
+    email_channel_imap_security: Literal["tls", "starttls", "none"] = Field("tls", description="Encryption there")
+    email_channel_smtp_host: str = Field("", description="Server through which mail is sent (SMTP)")
+    email_channel_smtp_port: int = Field(465, ge=1, le=65535, description="Port there")
+    email_channel_smtp_security: Literal["tls", "starttls", "none"] = Field("tls", description="Encryption there")
+    email_channel_authserv_id: str = Field(
+        "",
+        description="Name by which the receiving server signs Authentication-Results, as mx.example.org; without it no"
+        " mail is answered",
+    )
+    matrix_homeserver: WebAddress = Field(
+        "", description="Address of the Matrix homeserver where Annabelle has an account, as https://matrix.example.org"
+    )
+    matrix_access_token: SecretStr | None = Field(None, description="Access token of that account")
+    telegram_account_channel: bool = Field(
+        False, description="Also answer people who write to your own Telegram account; they must be paired"
+    )
     telegram_api_id: int | None = Field(None, description="Application id from my.telegram.org")
     telegram_api_hash: SecretStr | None = Field(None, description="Application hash from there")
 

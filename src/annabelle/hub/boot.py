@@ -285,7 +285,9 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         ledger=ledger,
         diagnosis=diagnosis,
     )
-    opened_channels = open_channels(settings, [(one.info.name, one.info.summary) for one in COMMANDS])
+    accounts = ChannelAccounts(database, base.lifecycle.clock, audit)
+    menu = [(one.info.name, one.info.summary) for one in COMMANDS]
+    opened_channels = open_channels(base=base, accounts=accounts, servers=servers, menu=menu)
     commands = CommandRegistry(
         COMMANDS,
         CommandDeps(
@@ -313,7 +315,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         ChannelInboxDeps(
             base=base,
             storage=storage,
-            accounts=ChannelAccounts(database, base.lifecycle.clock, audit),
+            accounts=accounts,
             gate=gate,
             halted=halts.is_halted,
             registry=registry,

@@ -25,7 +25,7 @@ from annabelle.toolbox.external.servers import (
     ServerAdmission,
 )
 from annabelle.toolbox.guard import ContentGuard, GuardianClient
-from annabelle.toolbox.manifest import find_builtins, find_disabled
+from annabelle.toolbox.manifest import ServerProfile, find_builtins, find_disabled
 from annabelle.toolbox.process.fork_launcher import choose_launcher
 from annabelle.toolbox.process.forkserver_process import ForkServerProcess
 from annabelle.toolbox.router import HubCalls, ToolRouter
@@ -113,6 +113,12 @@ class ToolServers:
 
     def names(self) -> list[str]:
         return [status.name for status in self.supervisor.statuses()]
+
+    def find_channel(self) -> ServerProfile | None:
+        """The server that people can also be talked to through (`role = "channel"`), if it is not switched off."""
+        config = self._config
+        found = find_builtins(config.manifest_folders, config.environment, config.limits.call_seconds)
+        return next((server.profile for server in found if server.profile.channel is not None), None)
 
     def add_native(self, tools: Iterable[NativeTool]) -> None:
         """Offer tools that the hub serves itself."""

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from annabelle.core.errors import ConfigMistake, first_problem
 from annabelle.core.trust import ScanDirections
@@ -17,6 +18,16 @@ from annabelle.toolbox.config import ManifestFolder
 
 ServerKind = Literal["builtin", "external", "http"]
 ServerRole = Literal["guardian", "channel"]
+
+
+class ChannelRules(BaseModel):
+    """How the hub reads the messages of a server that is also a channel."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    bot_patterns: tuple[str, ...] = Field(default=(), description="How messages of programs begin")
+    chat_refresh_seconds: float = Field(default=300, gt=0, description="Interval at which all chats are looked at")
+    max_message_age_seconds: float = Field(default=120, gt=0, description="Older messages are listed, not answered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +41,8 @@ class ServerProfile:
     group: str = ""
     keywords: tuple[str, ...] = ()
     role: ServerRole | None = None
+    channel: ChannelRules | None = None
+    """Set for a server with the role of a channel."""
     sensitive: bool = False
     scan: ScanDirections = field(default_factory=ScanDirections)
     provenance: bool = False
@@ -70,6 +83,13 @@ class ServerManifest(BaseModel):
     scan: ScanDirections = ScanDirections()
     provenance: bool = False
     takes_secrets: tuple[str, ...] = ()
+    channel: ChannelRules | None = None
+
+    @model_validator(mode="after")
+    def _check_channel(self) -> ServerManifest:
+        if (self.role == "channel") != (self.channel is not None):
+            raise PydanticCustomError("channel", 'role = "channel" and a [channel] section go together')
+        return self
 
 
 _NOT_IN_PROFILE = ("transport", "timeout", "env")

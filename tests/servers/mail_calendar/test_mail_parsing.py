@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from annabelle.core.errors import InvalidArguments
+from annabelle.core.html_text import html_to_text
 from annabelle.servers.kit.charset import decode_text
-from annabelle.servers.kit.html_text import html_to_text
 from annabelle.servers.mail_calendar.mail.headers import (
     decode_header_text,
     format_address,

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final, cast
+from typing import cast
 
 import httpx
 
 from annabelle.channels.channel import DeliveryUnknown, NotDelivered
+from annabelle.channels.http_client import ChannelHttp, wait_at_most
 from annabelle.core.tools import JsonObject
-
-_SECONDS: Final = 20.0
-_AGAIN_SECONDS: Final = 5.0
 
 
 class BotApi:
     def __init__(self, address: str, token: str) -> None:
         self._address, self._token = address.rstrip("/"), token
-        self._http = httpx.AsyncClient(timeout=_SECONDS, trust_env=False)
+        self._http = ChannelHttp("Telegram")
 
     async def call(
         self,
@@ -31,39 +29,22 @@ class BotApi:
     ) -> object:
         """The result of a method. Raises NotDelivered or DeliveryUnknown; neither names the token."""
         url = f"{self._address}/bot{self._token}/{method}"
-        timeout = httpx.Timeout(_SECONDS, read=_SECONDS + wait_seconds)
-        try:
+        timeout = wait_at_most(wait_seconds)
+        async with self._http.use() as http:
             if file is None:
-                reply = await self._http.post(url, json=dict(arguments), timeout=timeout)
+                reply = await http.post(url, json=dict(arguments), timeout=timeout)
             else:
                 field, path = file
                 form = {name: str(value) for name, value in arguments.items()}
                 with path.open("rb") as content:
-                    reply = await self._http.post(url, data=form, files={field: (path.name, content)}, timeout=timeout)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            raise NotDelivered("Telegram is out of reach.", retry_after=_AGAIN_SECONDS) from error
-        except httpx.HTTPError as error:
-            raise DeliveryUnknown("The connection to Telegram broke.") from error
+                    reply = await http.post(url, data=form, files={field: (path.name, content)}, timeout=timeout)
         return self._read(reply)
 
     async def download(self, path: str, target: Path, most_bytes: int) -> None:
-        url = f"{self._address}/file/bot{self._token}/{path}"
-        try:
-            async with self._http.stream("GET", url) as reply:
-                if reply.status_code != HTTPStatus.OK:
-                    raise NotDelivered("Telegram does not hand out the file.")
-                written = 0
-                with target.open("wb") as file:
-                    async for chunk in reply.aiter_bytes():
-                        written += len(chunk)
-                        if written > most_bytes:
-                            raise NotDelivered("The file is too large.")
-                        file.write(chunk)
-        except httpx.HTTPError as error:
-            raise NotDelivered("The connection to Telegram broke.", retry_after=_AGAIN_SECONDS) from error
+        await self._http.download(f"{self._address}/file/bot{self._token}/{path}", target, most_bytes)
 
     async def close(self) -> None:
-        await self._http.aclose()
+        await self._http.close()
 
     def _read(self, reply: httpx.Response) -> object:
         try:

@@ -33,6 +33,9 @@ _log = logging.getLogger(__name__)
 class TelegramChannel:
     name = TELEGRAM
     longest = 4000
+    can_remove = True
+    editable = True
+    repeat_seconds = 0.0
 
     def __init__(self, api: BotApi, *, webhook: str = "", menu: Sequence[tuple[str, str]] = ()) -> None:
         self._api, self._webhook, self._menu = api, webhook, menu
@@ -115,8 +118,9 @@ class TelegramChannel:
 
     async def send(self, chat_id: str, part: OutgoingPart) -> str:
         wanted: JsonObject = {"chat_id": chat_id}
-        if part.reply_to is not None:
-            wanted["reply_parameters"] = {"message_id": int(part.reply_to), "allow_sending_without_reply": True}
+        answered = (part.reply_to or "").removeprefix(f"{chat_id}:")
+        if chat_id.startswith("-") and answered.isdecimal():  # in a group others may have written in between
+            wanted["reply_parameters"] = {"message_id": int(answered), "allow_sending_without_reply": True}
         if part.file is not None:
             caption = {"caption": render_plain(part.text)[:1000]} if part.text else {}
             sent = await self._api.call("sendDocument", wanted | caption, file=("document", part.file))

@@ -13,6 +13,7 @@ from typing import Final
 
 from pydantic import BaseModel, Field, ValidationError
 
+from annabelle.channels import CHAT_APPS
 from annabelle.core.errors import AgentStopped, StorageTrouble, explain_os_error
 from annabelle.core.home import write_atomically
 from annabelle.core.messages import now
@@ -22,7 +23,7 @@ ALL: Final = "all"
 THINKER: Final = "thinker"
 """All agents."""
 SCHEDULER: Final = "scheduler"
-CHANNELS: Final = ("telegram",)
+CHANNELS: Final = tuple(sorted(CHAT_APPS))
 """Names of the channels that can be stopped one by one."""
 RESUME: Final = "annabelle resume"
 

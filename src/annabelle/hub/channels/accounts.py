@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter, defaultdict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -22,6 +23,7 @@ _ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _CODE_CHARS: Final = 8
 _VALID: Final = timedelta(minutes=10)
 _MOST_WRONG: Final = 5
+_LINES_WITH_CODE: Final = 5
 _MOST_WATCHED: Final = 1000
 _BEFORE_CODE: Final = frozenset({"/pair", "/start"})
 
@@ -55,19 +57,29 @@ class ChannelAccounts:
     async def find(self, channel: str, account_id: str) -> LinkedAccount | None:
         return await self._database.read(lambda conn: channels.find_account(conn, channel, account_id))
 
+    async def may_enter(self, channel: str, account_id: str) -> bool:
+        """Whether to follow an invitation of this account: it is paired, or a pairing code waits for its first use."""
+        return self._expects_code(channel) or await self.find(channel, account_id) is not None
+
+    async def find_people(self, channel: str) -> Sequence[str] | None:
+        """The accounts that may speak there; None while a pairing code waits, since that may come from anybody."""
+        if self._expects_code(channel):
+            return None
+        return [one.account_id for one in await self.list() if one.channel == channel]
+
     async def list(self) -> list[LinkedAccount]:
         return await self._database.read(channels.list_accounts)
 
     async def pair(self, channel: str, update: Update) -> LinkedAccount | None:
         """Link the sender of a pairing code. None for everything else, also for a guess too many."""
-        code = _read_code(update.text)
-        if code is None or not self._may_guess(channel, update.sender_id):
+        given = {hash_token(code.encode()) for code in _read_codes(update.text)}
+        if not given or not self._may_guess(channel, update.sender_id):
             return None
-        found = self._codes.get(hash_token(code.encode()))
+        key, found = next(((key, self._codes[key]) for key in given if key in self._codes), ("", None))
         if found is None or found.channel != channel or found.expires_at < self._clock.now():
             self._wrong[channel, update.sender_id].append(self._clock.now())
             return None
-        del self._codes[hash_token(code.encode())]
+        del self._codes[key]
         return await self.link(channel, update.sender_id, found.user_id, update.sender_name, update.chat_id)
 
     async def link(
@@ -87,6 +99,9 @@ class ChannelAccounts:
         self._note("unpaired", found)
         return found
 
+    def _expects_code(self, channel: str) -> bool:
+        return any(one.channel == channel and one.expires_at >= self._clock.now() for one in self._codes.values())
+
     def _may_guess(self, channel: str, account_id: str) -> bool:
         if len(self._wrong) > _MOST_WATCHED:
             self._wrong.clear()
@@ -98,6 +113,12 @@ class ChannelAccounts:
     def _note(self, event: str, account: LinkedAccount) -> None:
         about = {"channel": account.channel, "account_id": account.account_id, "user_id": account.user_id}
         self._audit.note("config", {"event": event, **about}, None)
+
+
+def _read_codes(text: str) -> list[str]:
+    """A code alone in the text, or alone in one of its first lines: a mail has a subject and a greeting."""
+    lines = text[:1000].splitlines()[:_LINES_WITH_CODE]
+    return [code for one in (" ".join(lines), *lines) if (code := _read_code(one)) is not None]
 
 
 def _read_code(text: str) -> str | None:

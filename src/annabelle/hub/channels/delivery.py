@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
 from itertools import groupby
 from pathlib import Path
 from typing import Final, cast
@@ -17,7 +19,7 @@ from annabelle.channels.markdown import split_markdown
 from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.failpoints import failpoint
-from annabelle.core.messages import StoredEvent
+from annabelle.core.messages import StoredEvent, now
 from annabelle.core.tools import JsonObject
 from annabelle.hub.base import HubBase, HubStorage, write_until_stored
 from annabelle.hub.channels.lanes import Chat, ChatLanes
@@ -29,6 +31,7 @@ from annabelle.store.messages import StoredMessage
 
 _log = logging.getLogger(__name__)
 _RETRY_SECONDS: Final = 1.0
+_REPEAT_SECONDS: Final = 2.0
 _LONGEST_WAIT: Final = 300.0
 _SHOWN_CHARS: Final = 80
 _ABOUT: Final = "delivery_of"
@@ -84,10 +87,12 @@ class ChannelDelivery:
 
     async def _send(self, channel: Channel, message: StoredMessage) -> float | None:
         """Send the parts that were not sent yet. Returns after how many seconds to go on, None once it is over."""
-        parts = await asyncio.to_thread(self._make_parts, channel, message)
+        answered = await self._find_answered(message)
+        parts = await asyncio.to_thread(self._make_parts, channel, message, answered)
         before = await self._begin(message.id)
         sent = before.parts_sent
-        if before.state == "sending":
+        may_repeat = now() - before.created_at < timedelta(seconds=channel.repeat_seconds)
+        if before.state == "sending" and not may_repeat:
             sent.append(None)  # the hub was killed while it sent this part
         while before.state in ("pending", "sending") and len(sent) < len(parts):
             failpoint("hub.before_send")
@@ -95,6 +100,9 @@ class ChannelDelivery:
                 sent.append(await channel.send(message.chat_id, parts[len(sent)]))
             except DeliveryUnknown as unknown:
                 _log.warning("%s: %s", message.id, unknown.message)
+                if may_repeat:
+                    await self._finish(message, "pending", sent)
+                    return _REPEAT_SECONDS
                 sent.append(None)
             except NotDelivered as refused:
                 if refused.retry_after is None:
@@ -136,16 +144,24 @@ class ChannelDelivery:
                 f"delivery:{message.channel}:{message.chat_id}", f"{said} {where}. {why}".strip(), "warning"
             )
 
-    def _make_parts(self, channel: Channel, message: StoredMessage) -> list[OutgoingPart]:
+    async def _find_answered(self, message: StoredMessage) -> str | None:
+        """What the channel calls the message that this one answers."""
+        asked = message.reply_to
+        if asked is None:
+            return None
+        load = messages.load_message
+        found = await self._storage.database.read(lambda conn: message_state.load_root_message(conn, load(conn, asked)))
+        return found.external_id
+
+    def _make_parts(self, channel: Channel, message: StoredMessage, answered: str | None) -> list[OutgoingPart]:
         file = message.metadata.get("file")
         texts = split_markdown(message.content, channel.longest)
         parts = [OutgoingPart(text) for text in texts]
+        if parts:
+            parts[-1] = replace(parts[-1], buttons=_make_buttons(message))
         if isinstance(file, str):
             parts.append(OutgoingPart("", file=Path(file)))
-        buttons = _make_buttons(message)
-        if buttons and texts:
-            parts[len(texts) - 1] = OutgoingPart(texts[-1], buttons)
-        return parts
+        return [replace(part, reply_to=answered, key=f"{message.id}.{n}") for n, part in enumerate(parts)]
 
 
 def _chat_of(message: StoredMessage) -> Chat:
@@ -196,7 +212,7 @@ class ProgressDisplay:
         try:
             message = await self._storage.database.read(lambda conn: messages.load_message(conn, message_id))
             channel = self._channels.get(message.channel)
-            if channel is not None:
+            if channel is not None and channel.editable:
                 await shown.run(channel, message.chat_id)
         except Exception as error:  # noqa: BLE001  a sign for people only; the answer comes by another way
             _log.info("The progress of %s cannot be shown: %s", message_id, error)

@@ -93,7 +93,8 @@ class ChannelInbox:
 
         def store(conn: Connection) -> None:
             for update, account in known:
-                content, stale = update.model_dump(mode="json"), after_outage and update.sent_at < oldest
+                content = update.model_dump(mode="json")
+                stale = update.stale or (after_outage and update.sent_at < oldest)
                 channels.add_update(conn, account, update.external_id, update.chat_id, content, stale=stale)
             if cursor is not None:
                 channels.write_cursor(conn, channel.name, cursor)
@@ -210,8 +211,7 @@ class ChannelInbox:
         if attachment.size is not None and attachment.size > MOST_BYTES:
             raise AnnabelleError(f"{attachment.name} is larger than {MOST_BYTES // 1024**2} MB.", hint="Send less.")
         name = f"{update.sent_at:%Y-%m-%d-%H%M%S}-{_safe_name(attachment.name)}"
-        folder = self._deps.base.settings.workspace_path or self._deps.base.home.workspace
-        target = Path(folder) / RECEIVED / name
+        target = find_workspace(self._deps.base) / RECEIVED / name
         await asyncio.to_thread(target.parent.mkdir, parents=True, exist_ok=True)
         await channel.fetch(attachment, target, MOST_BYTES)
         return f"(I sent you the file {RECEIVED}/{name})"
@@ -248,6 +248,10 @@ class ChannelInbox:
     def _retry_in(self, seconds: float) -> None:
         """Look again later; the loop may be waiting for something to come in."""
         asyncio.get_running_loop().call_later(seconds, self._wake.set)
+
+
+def find_workspace(base: HubBase) -> Path:
+    return Path(base.settings.workspace_path or base.home.workspace)
 
 
 def _safe_name(name: str) -> str:

@@ -8,25 +8,30 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Final, Literal
 
 from sqlalchemy import Connection
 
 from annabelle.channels.channel import Channel, ChannelAccount, NotDelivered
+from annabelle.channels.email.channel import open_mailbox
+from annabelle.channels.matrix.channel import MATRIX, MatrixChannel
+from annabelle.channels.matrix.client_api import MatrixApi
 from annabelle.channels.telegram.bot_api import BotApi
 from annabelle.channels.telegram.channel import TELEGRAM, TelegramChannel
+from annabelle.channels.telegram_account.channel import TELEGRAM_ACCOUNT, AccountOptions, TelegramAccountChannel
 from annabelle.core.background import BackgroundTasks
 from annabelle.core.backoff import backoff_seconds
 from annabelle.core.errors import AnnabelleError, NotFound, Unauthorized
-from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
 from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.channels.accounts import ChannelAccounts
 from annabelle.hub.channels.delivery import ChannelDelivery, ProgressDisplay
-from annabelle.hub.channels.inbox import ChannelInbox, ChannelInboxDeps
+from annabelle.hub.channels.inbox import ChannelInbox, ChannelInboxDeps, find_workspace
 from annabelle.store import channels, message_state
 from annabelle.store.database import Database
 from annabelle.store.messages import StoredMessage
+from annabelle.toolbox.facade import ToolServers
 
 _log = logging.getLogger(__name__)
 _LONGEST_BACKOFF: Final = 60.0
@@ -145,19 +150,27 @@ class HubChannels:
             self._base.notices.add(topic, f"{name}: {trouble}", "warning")
 
 
-def open_channels(settings: Settings, menu: Menu = ()) -> list[Channel]:
+def open_channels(*, base: HubBase, accounts: ChannelAccounts, servers: ToolServers, menu: Menu = ()) -> list[Channel]:
     """The channels that are set up."""
-    opened: list[Channel] = []
+    settings, opened = base.settings, list[Channel]()
     if settings.telegram_bot_token is not None:
         api = BotApi(settings.telegram_api_url, settings.telegram_bot_token.get_secret_value())
         webhook = f"{settings.telegram_webhook_url.rstrip('/')}/channels/{TELEGRAM}/webhook"
         webhook = webhook if settings.telegram_webhook_url else ""
         opened.append(TelegramChannel(api, webhook=webhook, menu=menu))
+    if settings.matrix_homeserver and settings.matrix_access_token is not None:
+        homeserver = MatrixApi(settings.matrix_homeserver, settings.matrix_access_token.get_secret_value())
+        opened.append(MatrixChannel(homeserver, partial(accounts.may_enter, MATRIX)))
+    if settings.email_channel_address and settings.email_channel_password is not None:
+        opened.append(open_mailbox(settings))
+    if settings.telegram_account_channel:
+        options = AccountOptions(max(settings.channel_poll_interval_ms / 1000, 0.1), find_workspace(base))
+        opened.append(TelegramAccountChannel(servers, options, partial(accounts.find_people, TELEGRAM_ACCOUNT)))
     return opened
 
 
 def make_removers(opened: Sequence[Channel], database: Database) -> dict[str, ChannelMessageRemover]:
-    return {channel.name: ChannelMessageRemover(channel, database) for channel in opened}
+    return {channel.name: ChannelMessageRemover(channel, database) for channel in opened if channel.can_remove}
 
 
 @dataclass(frozen=True, slots=True)

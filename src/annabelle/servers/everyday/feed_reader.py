@@ -16,9 +16,9 @@ from urllib.parse import urljoin, urlsplit
 from xml.parsers import expat
 
 from annabelle.core.errors import InvalidArguments, NotFound, TooLarge, Unavailable
+from annabelle.core.html_text import html_to_text
 from annabelle.servers.kit import deferred_module, in_thread
 from annabelle.servers.kit.host_access import AllowedPrivateHosts, HostAccess
-from annabelle.servers.kit.html_text import html_to_text
 from annabelle.servers.kit.json_access import get_text
 
 if TYPE_CHECKING:

@@ -95,6 +95,8 @@ class OutgoingMessage:
     text: str
     random_id: int
     reply_to: int | None = None
+    preview: bool = True
+    """Whether Telegram may fetch a page that the text links to, to show a piece of it."""
 
 
 @dataclass(frozen=True, slots=True)

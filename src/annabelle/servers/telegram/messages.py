@@ -172,7 +172,7 @@ class MessageTools:
     async def _send_parts(self, api: TelethonApi, chat_id: str, parts: list[str], reply_to: int | None) -> TelegramSent:
         call_id, sent = current_call().call_id or secrets.token_hex(16), list[int]()
         for number, part in enumerate(parts):
-            outgoing = OutgoingMessage(part, _random_id(call_id, number), reply_to if number == 0 else None)
+            outgoing = OutgoingMessage(part, make_random_id(call_id, number), reply_to if number == 0 else None)
             try:
                 message_id = await api.send(chat_id, outgoing)
             except AnnabelleError as error:
@@ -187,9 +187,9 @@ class MessageTools:
         return TelegramSent(chat_id=chat_id, message_ids=sent, parts=len(parts))
 
 
-def _random_id(call_id: str, number: int) -> int:
-    """A stable id for each part of a call, so that Telegram accepts a repeated send only once."""
-    digest = hashlib.sha256(f"{call_id}:{number}".encode()).digest()
+def make_random_id(key: str, number: int) -> int:
+    """A stable id for each part of what has this key, so that Telegram accepts a repeated send only once."""
+    digest = hashlib.sha256(f"{key}:{number}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True) or 1
 
 

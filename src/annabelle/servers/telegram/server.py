@@ -5,6 +5,7 @@ from __future__ import annotations
 from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.files.workspace import Workspace
 from annabelle.servers.telegram.api import AccountFile, TelegramConfig
+from annabelle.servers.telegram.channel_feed import ChannelFeedTools
 from annabelle.servers.telegram.chats import ChatTools, PeopleTools
 from annabelle.servers.telegram.connection import MakeApi, TelegramConnection
 from annabelle.servers.telegram.messages import MediaTools, MessageTools
@@ -26,6 +27,7 @@ def build(config: TelegramConfig | None = None, api: MakeApi | None = None) -> T
         PeopleTools(connection),
         MediaTools(connection, Workspace(config.files)),
         NewMessageTools(connection, SubscriptionStore(config.subscriptions_file)),
+        ChannelFeedTools(connection),
     ]
     return ToolServer(
         "telegram", groups, instructions=INSTRUCTIONS, on_close=connection.close, readiness=connection.describe_missing

@@ -10,6 +10,7 @@ from email import policy
 from email.message import EmailMessage
 from email.parser import BytesParser
 
+from annabelle.core.html_text import HtmlPage, parse_html
 from annabelle.servers.documents.formats.base import (
     DocumentFacts,
     DocumentFormat,
@@ -20,7 +21,6 @@ from annabelle.servers.documents.formats.base import (
     cut_cell,
 )
 from annabelle.servers.kit.charset import decode_text
-from annabelle.servers.kit.html_text import HtmlPage, parse_html
 
 _DELIMITERS = ",;\t|"
 _PROBED_LINES = 20

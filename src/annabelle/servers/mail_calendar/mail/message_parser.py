@@ -11,9 +11,9 @@ from email.utils import collapse_rfc2231_value
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from annabelle.core.errors import NotFound
+from annabelle.core.html_text import html_to_text
 from annabelle.servers.kit import deferred_module
 from annabelle.servers.kit.charset import decode_text
-from annabelle.servers.kit.html_text import html_to_text
 from annabelle.servers.mail_calendar.mail.headers import decode_header_text, read_headers
 from annabelle.servers.mail_calendar.mail.mailbox import MailAttachment, MailBody, MailHeaders, MailInvitation
 

@@ -15,7 +15,7 @@ from email.policy import SMTP
 from email.utils import format_datetime
 
 from annabelle.core.errors import Conflict, InvalidArguments
-from annabelle.servers.kit.html_text import html_to_text
+from annabelle.core.html_text import html_to_text
 from annabelle.servers.mail_calendar.mail.headers import (
     check_address,
     exclude_address,

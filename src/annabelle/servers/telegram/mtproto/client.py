@@ -205,7 +205,11 @@ class TelethonApi:
         peer = await self._resolve_peer(chat)
         reply = types.InputReplyToMessage(outgoing.reply_to) if outgoing.reply_to is not None else None
         request = functions.messages.SendMessageRequest(
-            peer=cast("types.TypeInputPeer", peer), message=outgoing.text, random_id=outgoing.random_id, reply_to=reply
+            peer=cast("types.TypeInputPeer", peer),
+            message=outgoing.text,
+            random_id=outgoing.random_id,
+            reply_to=reply,
+            no_webpage=not outgoing.preview,
         )
         async with _request(f"The chat {chat[:60]!r}", changes=True):
             try:

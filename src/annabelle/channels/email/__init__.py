@@ -1,0 +1,1 @@
+"""E-mail, by a mailbox of Annabelle's own."""

@@ -1,0 +1,1 @@
+"""Matrix, by an account of Annabelle's own."""

@@ -1,0 +1,1 @@
+"""Telegram by the user's own account, through the server that holds it."""

@@ -1,0 +1,1 @@
+"""The Telegram server on a Telegram that outlives it."""
