@@ -1,9 +1,13 @@
-"""Tells the owner in their chat app what they should know: what started, what fails, what was switched off."""
+"""Tells the owner in their chat app what they should know: what started, what fails, what was switched off.
+
+What another agent wants to do and the owner has to allow is asked there, too: nobody reads that agent's own chat.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from sqlalchemy import Connection
@@ -11,13 +15,16 @@ from sqlalchemy import Connection
 from annabelle.channels import CHAT_APPS
 from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import AnnabelleError
-from annabelle.core.messages import OWNER
+from annabelle.core.messages import OWNER, StoredEvent
+from annabelle.core.tools import JsonObject
+from annabelle.hub.approvals.questions import render_questions
 from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.notices import STARTUP, HubNotice
 from annabelle.hub.outbox import post
+from annabelle.hub.security.identities import AGENT_CHANNEL
 from annabelle.hub.security.users_file import hash_token
-from annabelle.store import channels, threads
+from annabelle.store import approvals, channels, threads
 from annabelle.store.threads import Thread
 
 _log = logging.getLogger(__name__)
@@ -30,9 +37,11 @@ class AdminNotices:
     def __init__(self, base: HubBase, storage: HubStorage) -> None:
         self._base, self._storage = base, storage
         self._place = (base.settings.notify_channel, base.settings.notify_chat_id)
-        self._waiting: asyncio.Queue[HubNotice] = asyncio.Queue(_WAITING)
+        self._waiting: asyncio.Queue[HubNotice | str] = asyncio.Queue(_WAITING)
+        """Notices, and ids of questions."""
         self._tasks = BackgroundTasks()
         base.notices.subscribe(self._on_notice)
+        storage.events.subscribe(self._on_events)
 
     async def start(self) -> None:
         self._tasks.start(self._send())
@@ -43,16 +52,37 @@ class AdminNotices:
     def _on_notice(self, notice: HubNotice) -> None:
         if notice.told_elsewhere or (notice.level == "info" and notice.topic != STARTUP):
             return
+        self._put(notice)
+
+    def _on_events(self, events: Sequence[StoredEvent]) -> None:
+        for event in events:
+            if event.type == "approval":
+                self._put(str(event.data["approval_id"]))
+
+    def _put(self, told: HubNotice | str) -> None:
         if not self._waiting.full():  # the rest is in the log and in the status
-            self._waiting.put_nowait(notice)
+            self._waiting.put_nowait(told)
 
     async def _send(self) -> None:
         while True:
-            notice = await self._waiting.get()
+            told = await self._waiting.get()
+            post_it = self._post_question if isinstance(told, str) else self._post
             try:
-                await self._storage.events.transact(lambda conn, notice=notice: self._post(conn, notice))
+                await self._storage.events.transact(lambda conn, post_it=post_it, told=told: post_it(conn, told))
             except AnnabelleError as trouble:
                 _log.warning("A notice could not be sent: %s", trouble.message)
+
+    def _post_question(self, conn: Connection, approval_id: str) -> WriteResult[None]:
+        found = [one for one in approvals.list_approvals(conn, OWNER, "pending", _WAITING) if one.id == approval_id]
+        thread = self._find_chat(conn)
+        where = threads.load_thread(conn, found[0].thread_id).channel if found else ""
+        if thread is None or not where.startswith(AGENT_CHANNEL):
+            return WriteResult(None, OWNER)
+        asked = found[0]
+        question = render_questions([asked], thread.channel)
+        text = f"Another agent ({where.removeprefix(AGENT_CHANNEL)}) asks for this:\n\n{question}"
+        about: JsonObject = {"approvals": [asked.id]}
+        return WriteResult(None, OWNER, post(conn, thread.id, text, f"question:{asked.id}", about))
 
     def _post(self, conn: Connection, notice: HubNotice) -> WriteResult[None]:
         thread = self._find_chat(conn)

@@ -62,6 +62,10 @@ _SCOPES_OF_PATHS: Final[dict[str, Scope]] = {
 }
 
 
+AGENT_CHANNEL: Final = "agent:"
+"""Begins the channel of another agent, which speaks with a token of a person."""
+
+
 @dataclass(frozen=True, slots=True)
 class SubagentScope:
     """Limits of a subagent: its turn, the message that turn works for, and the tools it may use."""
@@ -101,7 +105,7 @@ class CallerIdentity:
     @property
     def outside_agent(self) -> str | None:
         """Name of the agent that calls with a person's token. It is not the person, and has a channel of its own."""
-        return f"agent:{self.grant.name}" if self.grant.kind == "agent" else None
+        return f"{AGENT_CHANNEL}{self.grant.name}" if self.grant.kind == "agent" else None
 
     def as_outside_agent(self, name: str) -> CallerIdentity:
         """The same person's token in the hands of a program that decides for itself, called `name` unless the token
