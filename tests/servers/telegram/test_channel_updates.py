@@ -6,7 +6,7 @@ import pytest
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.servers.kit import ToolServer
-from annabelle.servers.telegram.channel_feed import FeedPage
+from annabelle.servers.telegram.channel_updates import FeedPage
 from servers.speaking import CallTool
 from support.telegram_double import ME, TelegramDouble
 
