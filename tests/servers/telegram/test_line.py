@@ -107,7 +107,8 @@ async def test_without_an_account_every_tool_says_what_to_run(home: Home, telegr
         "mark_read": {"chat_id": "me"}, "create_group": {"title": "x", "user_ids": ["1"]},
         "add_contact": {"phone": "+49123456", "first_name": "x"}, "search_users": {"query": "x"},
         "download_media": {"chat_id": "me", "message_id": 1, "output_path": "a"},
-        "subscribe_chat": {"action": "subscribe", "chat_id": "me"},
+        "subscribe_chat": {"action": "subscribe", "chat_id": "me"}, "read_updates": {},
+        "send_reply": {"chat_id": "me", "message": "x", "key": "x"},
     }  # fmt: skip
     for name, arguments in calls.items():
         with pytest.raises(Unavailable, match="not connected") as caught:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.files.workspace import Workspace
 from annabelle.servers.telegram.api import AccountFile, TelegramConfig
-from annabelle.servers.telegram.channel_feed import ChannelFeedTools
+from annabelle.servers.telegram.channel_updates import ChannelFeedTools
 from annabelle.servers.telegram.chats import ChatTools, PeopleTools
 from annabelle.servers.telegram.connection import MakeApi, TelegramConnection
 from annabelle.servers.telegram.messages import MediaTools, MessageTools

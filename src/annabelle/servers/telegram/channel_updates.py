@@ -54,7 +54,7 @@ class FeedPage(Result):
     more: bool = Field(default=False, description="There are more; ask again")
 
 
-class ReplySent(Result):
+class FeedReplySent(Result):
     message_ids: list[int] = Field(description="Empty if it had been sent already")
 
 
@@ -86,7 +86,7 @@ class ChannelFeedTools:
         chat_id: ChatId,
         message: Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS, description="The text")],
         key: Annotated[str, Field(min_length=1, max_length=200, description="The same again sends nothing")],
-    ) -> ReplySent:
+    ) -> FeedReplySent:
         """Send what Annabelle says. Telegram fetches no page that it links to."""
         sent: list[int] = []
         async with self._connection.open() as api:
@@ -94,7 +94,7 @@ class ChannelFeedTools:
                 outgoing = OutgoingMessage(part, make_random_id(key, number), preview=False)
                 message_id = await api.send(chat_id, outgoing)
                 sent += [] if message_id is None else [message_id]
-        return ReplySent(message_ids=sent)
+        return FeedReplySent(message_ids=sent)
 
 
 async def _read_every_chat(api: TelethonApi, known: FeedCursor) -> FeedPage:
