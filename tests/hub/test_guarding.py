@@ -100,8 +100,8 @@ async def test_a_person_whose_message_is_blocked_can_send_it_all_the_same(house:
     for other in (
         await house.said("EVIL words, others"),
         await house.said("EVIL words", sender="another program"),
-        await house.said("EVIL words", channel="chat"),
-        await house.said("EVIL words", channel="chat"),
+        await house.said("EVIL words", channel="telegram"),
+        await house.said("EVIL words", channel="telegram"),
     ):
         with pytest.raises(SecurityBlocked):
             await house.admit(other)
@@ -178,25 +178,25 @@ async def test_what_is_not_to_be_scanned_is_not(house: House) -> None:
 
 @pytest.mark.req("GRD-11")
 async def test_a_chat_is_told_once_an_hour_and_whoever_waits_for_an_answer_each_time(house: House) -> None:
-    first = await house.block(await house.said("EVIL 1", "chat", "mallory"))
+    first = await house.block(await house.said("EVIL 1", "telegram", "mallory"))
     assert first is not None
     assert first.metadata["retryable"] is False
-    silent = await house.said("EVIL 2", "chat", "mallory")
+    silent = await house.said("EVIL 2", "telegram", "mallory")
     assert await house.block(silent) is None
     assert (await house.look(silent)).state == "failed"
-    assert await house.block(await house.said("EVIL", "chat", "somebody else")) is not None
+    assert await house.block(await house.said("EVIL", "telegram", "somebody else")) is not None
     long_ago = now() - timedelta(minutes=61)
     await house.database.write(
         lambda conn: conn.execute(update(table).where(table.c.id == first.id).values(created_at=long_ago))
     )
-    assert await house.block(await house.said("EVIL 3", "chat", "mallory")) is not None
+    assert await house.block(await house.said("EVIL 3", "telegram", "mallory")) is not None
     for _ in range(2):
         assert await house.block(await house.said("EVIL", "api")) is not None
 
 
 @pytest.mark.req("GRD-11")
 async def test_telling_of_a_block_again_changes_nothing(house: House) -> None:
-    message = await house.said("EVIL", "chat")
+    message = await house.said("EVIL", "telegram")
     told = await house.block(message)
     assert told is not None
     assert await house.block(message) == told

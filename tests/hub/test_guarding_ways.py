@@ -69,19 +69,19 @@ def test_a_blocked_message_starts_no_turn_and_its_sender_is_told_once(
     hub: HubProcess, home: Home, model: ScriptedServer
 ) -> None:
     asked = len(model.requests)
-    first: dict[str, Any] = hub.say(ATTACK, externalId="one", channel="chat", chatId="7")
-    again: dict[str, Any] = hub.say(ATTACK, externalId="one", channel="chat", chatId="7")
+    first: dict[str, Any] = hub.say(ATTACK, externalId="one", channel="telegram", chatId="7")
+    again: dict[str, Any] = hub.say(ATTACK, externalId="one", channel="telegram", chatId="7")
     assert first["state"] == again["state"] == "failed"
     assert first["reply"]["metadata"]["error"]["code"] == "security_blocked"
     assert "mallory" not in first["reply"]["text"]
     assert (again["duplicate"], again["reply"]["id"], len(again["replies"])) == (True, first["reply"]["id"], 1)
-    silent: dict[str, Any] = hub.say(ATTACK, externalId="two", channel="chat", chatId="7")
+    silent: dict[str, Any] = hub.say(ATTACK, externalId="two", channel="telegram", chatId="7")
     assert (silent["state"], silent["reply"]) == ("failed", None)
     assert len(model.requests) == asked, "no model was asked"
     blocked = scanned(home, kind="message", message_id=first["messageId"])
     assert [facts["verdict"] for facts in blocked] == ["blocked"]
     assert "mallory" not in home.audit_file.read_text()
-    assert hub.say("/stop", channel="chat", chatId="7")["state"] == "done", "what the hub itself understands passes"
+    assert hub.say("/stop", channel="telegram", chatId="7")["state"] == "done", "what the hub itself understands passes"
 
 
 @pytest.mark.req("GRD-02")

@@ -138,6 +138,7 @@ async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(
         "/approvals", "/approvals/{approval_id}", "/rules", "/rules/{rule_id}/confirm", "/rules/{rule_id}/revoke",
         "/commands", "/tokens", "/tokens/{name}/rotate", "/tokens/{name}/revoke",
         "/hooks/{secret}",  # whoever knows the secret
+        "/v1/models", "/v1/models/{model}", "/v1/chat/completions",
     }  # fmt: skip
 
 

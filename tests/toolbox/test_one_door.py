@@ -186,6 +186,7 @@ def test_nobody_reaches_a_server_but_through_the_router() -> None:
     """A second way would be one without doors. Whoever adds a line here has to say why it needs none."""
     past_the_chain = {
         "toolbox/router.py": "the one way",
+        "cli/mcp.py": "a client of the hub, which asks the router",
         "toolbox/middleware/secrets.py": "asks the vault for a handle's value, right before the server that gets it",
         "toolbox/guard.py": "asks the guardian itself",
         "toolbox/supervisor/server.py": "runs the server, and asks one of ours what it lacks",

@@ -436,4 +436,4 @@ async def test_every_named_failpoint_stands_in_the_way_of_a_call(
 async def test_a_boot_with_nothing_configured_is_an_empty_toolbox(config: ToolboxConfig, start: Start) -> None:
     toolbox = await start(config)
     assert (toolbox.tools().tools, toolbox.servers()) == ((), [])
-    assert json.loads(config.home.known_servers_file.read_text()) == {"servers": []}
+    assert json.loads(config.home.known_servers_file.read_text()) == {"servers": [], "tools": {}}

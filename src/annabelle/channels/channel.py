@@ -97,7 +97,7 @@ class NotDelivered(AnnabelleError):
 class DeliveryUnknown(AnnabelleError):
     """The connection broke after it was sent: nobody knows whether it arrived."""
 
-    code = "outcome_unknown"
+    code = "delivery_unknown"
 
 
 class Channel(Protocol):

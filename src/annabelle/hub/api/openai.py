@@ -94,7 +94,7 @@ _STREAM: Responses = {
     200: {
         "model": ChatCompletion,
         "description": "The answer; with `stream`, server-sent events that end with `[DONE]`",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "content": {"text/event-stream": {"schema": {"type": "object"}}},
     }
 }
 
