@@ -206,7 +206,7 @@ class ProgressDisplay:
                     shown = self._running[event.message_id] = _ShownTurn()
                     self._tasks.start(self._show(event.message_id, shown))
                 if event.type == "tool_start":
-                    shown.name_tool(str(event.data.get("tool", "")))
+                    shown.name_tool(str(event.data.get("name", "")))
 
     async def _show(self, message_id: str, shown: _ShownTurn) -> None:
         try:
