@@ -66,9 +66,8 @@ class AdminNotices:
     async def _send(self) -> None:
         while True:
             told = await self._waiting.get()
-            post_it = self._post_question if isinstance(told, str) else self._post
             try:
-                await self._storage.events.transact(lambda conn, post_it=post_it, told=told: post_it(conn, told))
+                await self._storage.events.transact(lambda conn, told=told: self._post(conn, told))
             except AnnabelleError as trouble:
                 _log.warning("A notice could not be sent: %s", trouble.message)
 
@@ -84,7 +83,10 @@ class AdminNotices:
         about: JsonObject = {"approvals": [asked.id]}
         return WriteResult(None, OWNER, post(conn, thread.id, text, f"question:{asked.id}", about))
 
-    def _post(self, conn: Connection, notice: HubNotice) -> WriteResult[None]:
+    def _post(self, conn: Connection, told: HubNotice | str) -> WriteResult[None]:
+        return self._post_question(conn, told) if isinstance(told, str) else self._post_notice(conn, told)
+
+    def _post_notice(self, conn: Connection, notice: HubNotice) -> WriteResult[None]:
         thread = self._find_chat(conn)
         if thread is None:
             return WriteResult(None, OWNER)
