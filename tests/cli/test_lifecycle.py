@@ -175,7 +175,7 @@ def test_a_bad_setting_stops_every_command_that_needs_it_in_one_sentence(known: 
 
 @pytest.mark.req("PKG-02")
 def test_too_little_memory_is_one_sentence(known: dict[str, str]):
-    command = ["bash", "-c", f"ulimit -v 300000; exec {ANNABELLE} up"]
+    command = ["bash", "-c", f"ulimit -v 340000; exec {ANNABELLE} up"]
     refused = subprocess.run(command, env=known, capture_output=True, text=True, timeout=seconds(60))
     assert refused.returncode == 2, refused.stderr
     assert "Annabelle gets too little memory here" in refused.stderr
