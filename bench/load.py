@@ -10,6 +10,7 @@ import json
 import statistics
 import tempfile
 import time
+from collections import defaultdict
 from pathlib import Path
 
 import httpx
@@ -18,6 +19,7 @@ import psutil
 from annabelle.core.home import Home
 from channels.bot_api_double import TOKEN, BotApiDouble, bot_api_double
 from hub.hubs import HubProcess, wait_for
+from measure import Report, percentile
 from support.scripted_model import ScriptedServer, plan_text
 
 SETTINGS = {
@@ -29,35 +31,30 @@ SETTINGS = {
     "MAX_QUEUED_MESSAGES": "100000",
     "MAX_QUEUED_PER_THREAD": "1000",
 }
+AGENTS = {"agents": [{"agentId": "annabelle", "costControls": {"enabled": False}}]}
 
 
 def pair(hub: HubProcess, account: int) -> None:
     hub.http.post("/channels/telegram/accounts", json={"accountId": str(account)}).raise_for_status()
 
 
-def measure_load(bot: BotApiDouble, chats: int, messages: int) -> dict[str, float]:
+def measure_load(bot: BotApiDouble, chats: int, messages: int) -> float:
+    """Seconds until every message was answered, each once and in order."""
     began = time.monotonic()
     each = messages // chats
     for number in range(each):
         for chat in range(1, chats + 1):
             bot.say(plan_text([], say=f"{chat}:{number}"), chat)
-    expected = {str(chat): [f"{chat}:{number}" for number in range(each)] for chat in range(1, chats + 1)}
     wait_for(lambda: len(bot.sent) >= each * chats or None, "all answers", 900)
     seconds = time.monotonic() - began
-    time.sleep(1.0)
-    told: dict[str, list[str]] = {}
+    time.sleep(1.0)  # for one that comes twice
+    told: defaultdict[str, list[str]] = defaultdict(list)
     for one in bot.sent:
-        told.setdefault(one.chat_id, []).append(one.text)
-    wrong = sum(told.get(chat) != answers for chat, answers in expected.items())
-    lost = sum(len(set(answers) - set(told.get(chat, []))) for chat, answers in expected.items())
-    doubled = sum(len(answers) - len(set(answers)) for answers in told.values())
-    return {
-        "seconds": seconds,
-        "per_second": each * chats / seconds,
-        "lost": lost,
-        "doubled": doubled,
-        "disordered": wrong,
-    }
+        told[one.chat_id].append(one.text)
+    for chat in range(1, chats + 1):
+        if told[str(chat)] != [f"{chat}:{number}" for number in range(each)]:
+            raise SystemExit(f"In chat {chat} something was lost, doubled or out of order: {told[str(chat)]}")
+    return seconds
 
 
 def measure_latency(bot: BotApiDouble, text: str, answer: str, times: int) -> list[float]:
@@ -94,6 +91,11 @@ def measure_idle(hub: HubProcess, seconds: float) -> float:
     return (used() - before) / seconds
 
 
+def measure_memory(hub: HubProcess) -> int:
+    """Bytes of the hub and everything below it."""
+    return sum(one.memory_info().rss for one in (psutil.Process(hub.pid), *hub.children()))
+
+
 def measure_webhook(hub: HubProcess, bot: BotApiDouble, seconds: float) -> list[float]:
     found: list[float] = []
     headers = {"X-Telegram-Bot-Api-Secret-Token": str(bot.webhook["secret_token"])}
@@ -117,43 +119,41 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chats", type=int, default=100)
     parser.add_argument("--messages", type=int, default=2000)
+    parser.add_argument("--quick", action="store_true", help="a small run that shows that everything still works")
     given = parser.parse_args()
+    chats, messages, seconds = (5, 20, 2.0) if given.quick else (given.chats, given.messages, 20.0)
+    report = Report("load")
     with tempfile.TemporaryDirectory() as folder, ScriptedServer() as model, bot_api_double() as (bot, address):
-        hub = HubProcess(Home(Path(folder) / "home"), model.openai_url, TELEGRAM_API_URL=address, **SETTINGS).start()
-        for chat in range(1, given.chats + 1):
+        home = Home(Path(folder) / "home")
+        home.prepare()
+        home.agents_file.write_text(json.dumps(AGENTS))
+        hub = HubProcess(home, model.openai_url, TELEGRAM_API_URL=address, **SETTINGS).start()
+        for chat in range(1, chats + 1):
             pair(hub, chat)
         alone = _time_model(model.openai_url)
-        answers = measure_latency(bot, plan_text([], say="hello"), "hello", 20)
-        commands = measure_commands(hub, 100)
-        idle = measure_idle(hub, 20)
+        answered = statistics.median(measure_latency(bot, plan_text([], say="hello"), "hello", 20))
+        commands = statistics.median(measure_commands(hub, 100))
+        idle = measure_idle(hub, seconds)
         bot.sent.clear()
-        rss = psutil.Process(hub.pid).memory_info().rss
-        load = measure_load(bot, given.chats, given.messages)
-        grown = psutil.Process(hub.pid).memory_info().rss / rss
+        measure_load(bot, chats, chats * 2)
+        before = measure_memory(hub)
+        bot.sent.clear()
+        taken = measure_load(bot, chats, messages)
+        grown = measure_memory(hub) / before
         hub.stop()
         hub.environment |= {"ANNABELLE_PORT": "18931", "TELEGRAM_WEBHOOK_URL": "http://127.0.0.1:18931"}
         hub.start()
         wait_for(lambda: bot.webhook.get("url"), "the webhook")
-        webhook = sorted(measure_webhook(hub, bot, 20))
+        webhook = measure_webhook(hub, bot, seconds)
         hub.end()
-    figures = {
-        **{name: round(value, 3) for name, value in load.items()},
-        "memory_ratio": round(grown, 3),
-        "answer_p50_ms": round(1000 * statistics.median(answers), 1),
-        "answer_over_model_ms": round(1000 * (statistics.median(answers) - alone), 1),
-        "command_p50_ms": round(1000 * statistics.median(commands), 1),
-        "webhook_p99_ms": round(1000 * webhook[int(len(webhook) * 0.99) - 1], 1),
-        "idle_core_share": round(idle, 4),
-    }
-    print(
-        json.dumps(
-            {
-                "name": "load",
-                "figures": figures,
-                "ratios": {"answer/model": round(statistics.median(answers) / alone, 2)},
-            }
-        )
-    )
+    report.figures["answered_per_second"] = messages / taken
+    report.ratios["answer/model"] = answered / alone
+    report.within("memory after the load, ratio to before", grown, 1.1)
+    report.within("an answer takes longer than its model, ms", (answered - alone) * 1000, 500)
+    report.within_time("a command, p50", commands * 1000, 15)
+    report.within("the webhook answers, p99, ms", percentile(webhook, 0.99) * 1000, 50)
+    report.within("CPU while nobody writes, percent of a core", idle * 100, 3)
+    report.print()
 
 
 def _time_model(url: str) -> float:

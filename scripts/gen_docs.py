@@ -26,7 +26,7 @@ from annabelle.toolbox.manifest import variable_name
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 WIDTH = 100
-NOTE = "<!-- Made by scripts/gen_docs.py; `make docs` writes it anew. -->"
+NOTE = "<!-- Made by scripts/gen_docs.py; `make docs` rewrites it. -->"
 
 
 def settings_page() -> str:

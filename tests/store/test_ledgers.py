@@ -127,7 +127,8 @@ async def test_a_delivery_remembers_an_attempt_that_never_ended(db: Database, re
     asked = (await receive("hello")).message
     reply = await db.write(lambda c: messages.add_reply(c, reply_to=asked.id, content="hi"))
     for _ in range(2):
-        assert (await db.write(lambda c: message_state.create_delivery(c, reply))).state == "pending"
+        await db.write(lambda c: message_state.create_delivery(c, reply))
+        assert (await db.read(lambda c: message_state.get_delivery(c, reply.id))).state == "pending"
     assert (await db.write(lambda c: message_state.begin_delivery(c, reply.id))).state == "pending"
     assert (await db.write(lambda c: message_state.begin_delivery(c, reply.id))).state == "sending"
     assert [one.message_id for one in await db.read(message_state.list_unfinished_deliveries)] == [reply.id]

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from pydantic import Field
 
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.messages import Name
 from annabelle.core.models import FrozenModel
+from annabelle.core.tools import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,3 +141,15 @@ class Channel(Protocol):
     async def fetch(self, attachment: Attachment, target: Path, most_bytes: int) -> None: ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class WebhookChannel(Channel, Protocol):
+    """A channel that can call the hub instead of being asked."""
+
+    webhook: str
+    """The address it calls; empty if it is asked."""
+    secret: str
+    """What it sends along with each call."""
+
+    def read(self, raw: JsonObject) -> Update | None: ...

@@ -39,8 +39,9 @@ from annabelle.hub.base_setup import (
 )
 from annabelle.hub.channels.accounts import ChannelAccounts
 from annabelle.hub.channels.admin_notices import AdminNotices
+from annabelle.hub.channels.channel_setup import open_channels
 from annabelle.hub.channels.inbox import ChannelInboxDeps
-from annabelle.hub.channels.service import HubChannels, make_removers, open_channels
+from annabelle.hub.channels.service import HubChannels, make_removers
 from annabelle.hub.commands.catalogue import COMMANDS
 from annabelle.hub.commands.command import CommandDeps
 from annabelle.hub.commands.registry import CommandRegistry

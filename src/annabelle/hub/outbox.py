@@ -47,8 +47,7 @@ def announce(conn: Connection, said: StoredMessage) -> list[StoredEvent]:
 
 def queue_delivery(conn: Connection, said: StoredMessage) -> None:
     """To be sent by its channel; a terminal or a program reads the thread, so for them it is there."""
-    if message_state.create_delivery(conn, said).state == "pending" and said.channel not in CHAT_APPS:
-        message_state.finish_delivery(conn, said.id, "sent")
+    message_state.create_delivery(conn, said, "pending" if said.channel in CHAT_APPS else "sent")
 
 
 def describe_unasked(conn: Connection, message: StoredMessage) -> tuple[str, ...]:

@@ -118,21 +118,20 @@ class Delivery:
         return list(self.sent_ids or ())
 
 
-def create_delivery(connection: Connection, message: StoredMessage) -> Delivery:
-    """Records that a message has to be sent. Idempotent."""
+def create_delivery(connection: Connection, message: StoredMessage, state: DeliveryState = "pending") -> None:
+    """Records that a message has to be sent, or was. Idempotent."""
     at = now()
     values: dict[str, object] = {
         "message_id": message.id,
         "user_id": message.user_id,
         "channel": message.channel,
-        "state": "pending",
+        "state": state,
         "attempts": 0,
         "sent_ids": None,
         "created_at": at,
         "updated_at": at,
     }
     _insert_delivery.insert(connection, values)
-    return get_delivery(connection, message.id)
 
 
 def begin_delivery(connection: Connection, message_id: str) -> Delivery:

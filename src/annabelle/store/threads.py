@@ -54,7 +54,7 @@ class Thread:
 def find_or_create_thread(connection: Connection, *, channel: str, chat_id: str, user_id: str, agent_id: str) -> Thread:
     """The open thread of a chat."""
     key: dict[str, object] = {"channel": channel, "chat_id": chat_id, "user_id": user_id, "agent_id": agent_id}
-    if known := read_first(connection, Thread, _select_thread, key):
+    if known := find_open_thread(connection, channel=channel, chat_id=chat_id, user_id=user_id, agent_id=agent_id):
         return known
     at = now()
     _insert_thread.insert(connection, {"id": new_id("thr"), "created_at": at, "updated_at": at, **key})

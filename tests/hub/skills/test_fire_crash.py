@@ -82,7 +82,7 @@ RUN_FAILPOINTS = (
 def test_a_hub_killed_while_a_model_carries_a_skill_out_tells_its_result_once(hub: HubProcess, armed: Path) -> None:
     instructions = json.dumps({"say": "All is well."})
     given = {
-        "name": "Health",
+        "name": "Rounds",
         "instructions": instructions,
         "required_tools": ["get_status"],
         "trigger_type": "manual",
@@ -91,12 +91,12 @@ def test_a_hub_killed_while_a_model_carries_a_skill_out_tells_its_result_once(hu
     made = hub.say(json.dumps({"calls": [{"name": "memory_store_skill", "arguments": given}], "say": "I will."}))
     for question in hub.http.get("/approvals").json()["approvals"]:
         hub.http.post(f"/approvals/{question['id']}", json={"verdict": "approve"}).raise_for_status()
-    wait_for(lambda: hub.http.get("/skills/Health").is_success, "the skill")
+    wait_for(lambda: hub.http.get("/skills/Rounds").is_success, "the skill")
     for count, point in enumerate(RUN_FAILPOINTS, 1):
         (armed / point).touch()
         with contextlib.suppress(httpx.HTTPError):
-            hub.http.post("/skills/Health/run", json={})
+            hub.http.post("/skills/Rounds/run", json={})
         assert hub.wait(60) == -signal.SIGKILL, f"{point} was not reached"
         hub.start()
-        wait_for(lambda: states(hub, "Health") == ["finished"] * count, f"the end after {point}")  # noqa: B023
+        wait_for(lambda: states(hub, "Rounds") == ["finished"] * count, f"the end after {point}")  # noqa: B023
         assert told(hub, str(made["threadId"]), "All is well.") == count, point

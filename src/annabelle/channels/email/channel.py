@@ -17,6 +17,7 @@ from typing import Final
 
 from pydantic import SecretStr
 
+from annabelle.channels import EMAIL
 from annabelle.channels.channel import Attachment, ChannelAccount, NotDelivered, OutgoingPart, Poll, Update
 from annabelle.channels.email.incoming_mail import (
     MALFORMED,
@@ -38,7 +39,6 @@ from annabelle.core.connections import MailAccount, MailServerAddress
 from annabelle.core.ids import new_id
 from annabelle.core.settings import Settings
 
-EMAIL: Final = "email"
 _POLL_SECONDS: Final = 50.0
 _MOST_BYTES: Final = 30 * 1024 * 1024
 _NEW_SUBJECT: Final = "A message from Annabelle"

@@ -184,8 +184,9 @@ def _wait_for_change(imap: _Imap, seconds: float, stop: threading.Event) -> bool
     until = time.monotonic() + seconds
     imap.idle()
     changed = False
-    while not changed and not stop.is_set() and time.monotonic() < until:
-        changed = bool(imap.idle_check(timeout=_SLICE_SECONDS))
+    while not changed and not stop.is_set() and (began := time.monotonic()) < until:
+        # A connection that is over tells nothing, at once; the next command fails then.
+        changed = bool(imap.idle_check(timeout=_SLICE_SECONDS)) or time.monotonic() - began < _SLICE_SECONDS / 2
     imap.idle_done()
     return changed
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Literal, cast
 
+from annabelle.channels import MATRIX
 from annabelle.channels.channel import (
     Attachment,
     ChannelAccount,
@@ -23,7 +24,6 @@ from annabelle.channels.matrix.client_api import MatrixApi, MatrixRefused
 from annabelle.core.ids import new_id
 from annabelle.core.tools import JsonObject
 
-MATRIX: Final = "matrix"
 _POLL_SECONDS: Final = 50
 _TYPING_MILLISECONDS: Final = 6_000
 _MESSAGE, _ENCRYPTED, _ENCRYPTION = "m.room.message", "m.room.encrypted", "m.room.encryption"

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal, cast
 
+from annabelle.channels import TELEGRAM
 from annabelle.channels.channel import (
     Attachment,
     ChannelAccount,
@@ -22,7 +23,6 @@ from annabelle.channels.markdown import render_html, render_plain
 from annabelle.channels.telegram.bot_api import BotApi
 from annabelle.core.tools import JsonObject
 
-TELEGRAM: Final = "telegram"
 _POLL_SECONDS: Final = 50
 _KINDS: Final = ["message", "callback_query"]
 _PRESSED: Final = "button:"
@@ -38,7 +38,7 @@ class TelegramChannel:
     repeat_seconds = 0.0
 
     def __init__(self, api: BotApi, *, webhook: str = "", menu: Sequence[tuple[str, str]] = ()) -> None:
-        self._api, self._webhook, self._menu = api, webhook, menu
+        self._api, self.webhook, self._menu = api, webhook, menu
         self.secret = secrets.token_urlsafe(32)
         """What Telegram sends along with each call of the webhook."""
         self._own_id, self._own_name = "", ""
@@ -49,8 +49,8 @@ class TelegramChannel:
         if self._menu:
             listed = [{"command": name, "description": summary[:256]} for name, summary in self._menu]
             await self._api.call("setMyCommands", {"commands": listed})
-        if self._webhook:
-            wanted = {"url": self._webhook, "secret_token": self.secret, "allowed_updates": _KINDS}
+        if self.webhook:
+            wanted = {"url": self.webhook, "secret_token": self.secret, "allowed_updates": _KINDS}
             await self._api.call("setWebhook", wanted)
         else:
             await self._api.call("deleteWebhook", {})

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, cast
 
+from annabelle.channels import TELEGRAM_ACCOUNT
 from annabelle.channels.channel import (
     Attachment,
     ChannelAccount,
@@ -37,7 +38,6 @@ from annabelle.core.tools import CallContext, JsonObject
 from annabelle.toolbox.facade import ToolServers
 from annabelle.toolbox.manifest import ChannelRules
 
-TELEGRAM_ACCOUNT: Final = "telegram_account"
 _AGAIN_SECONDS: Final = 10.0
 _UNKNOWN: Final = frozenset({OutcomeUnknown.code, ToolTimeout.code})
 _LATER: Final = frozenset({Unavailable.code, ServerDown.code, TooManyRequests.code})

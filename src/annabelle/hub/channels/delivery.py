@@ -15,7 +15,7 @@ from typing import Final, cast
 from sqlalchemy import Connection
 
 from annabelle.channels.channel import Button, Channel, DeliveryUnknown, NotDelivered, OutgoingPart
-from annabelle.channels.markdown import split_markdown
+from annabelle.channels.message_parts import split_markdown
 from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.failpoints import failpoint
@@ -90,11 +90,13 @@ class ChannelDelivery:
         answered = await self._find_answered(message)
         parts = await asyncio.to_thread(self._make_parts, channel, message, answered)
         before = await self._begin(message.id)
+        if before.state not in ("pending", "sending"):
+            return None
         sent = before.parts_sent
         may_repeat = now() - before.created_at < timedelta(seconds=channel.repeat_seconds)
         if before.state == "sending" and not may_repeat:
             sent.append(None)  # the hub was killed while it sent this part
-        while before.state in ("pending", "sending") and len(sent) < len(parts):
+        while len(sent) < len(parts):
             failpoint("hub.before_send")
             try:
                 sent.append(await channel.send(message.chat_id, parts[len(sent)]))
@@ -114,8 +116,7 @@ class ChannelDelivery:
             if len(sent) < len(parts):
                 await self._finish(message, "pending", sent)
                 await self._begin(message.id)
-        if before.state in ("pending", "sending"):
-            await self._finish(message, "unknown" if None in sent else "sent", sent)
+        await self._finish(message, "unknown" if None in sent else "sent", sent)
         return None
 
     async def _begin(self, message_id: str) -> Delivery:
@@ -200,7 +201,7 @@ class ProgressDisplay:
             shown = self._running.get(event.message_id)
             if event.type == "done":
                 if shown is not None:
-                    shown.end()
+                    self._running.pop(event.message_id).end()
             elif event.type in ("think", "text", "tool_start"):
                 if shown is None:
                     shown = self._running[event.message_id] = _ShownTurn()
@@ -216,8 +217,6 @@ class ProgressDisplay:
                 await shown.run(channel, message.chat_id)
         except Exception as error:  # noqa: BLE001  a sign for people only; the answer comes by another way
             _log.info("The progress of %s cannot be shown: %s", message_id, error)
-        finally:
-            self._running.pop(message_id, None)
 
 
 class _ShownTurn:

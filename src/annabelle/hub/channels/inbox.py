@@ -64,7 +64,6 @@ class ChannelInbox:
         self._channels: dict[str, Channel] = {}
         self._wake, self._tasks, self._lanes = asyncio.Event(), BackgroundTasks(), ChatLanes()
         self._read: defaultdict[Chat, deque[float]] = defaultdict(deque)
-        self._again_in: float | None = None
 
     async def start(self, opened: Sequence[Channel]) -> None:
         """Read what an earlier process left, and what comes in from now on."""
@@ -121,14 +120,12 @@ class ChannelInbox:
         await self._deps.storage.database.write(lambda conn: channels.delete_old_updates(conn, _KNOWN_FOR))
         while True:
             self._wake.clear()
-            self._again_in = None
             try:
                 self._start_lanes(await self._deps.storage.database.read(channels.list_open_updates))
             except AnnabelleError as trouble:
                 _log.error("What came in cannot be read yet: %s", trouble.message)
-                self._again_in = _RETRY_SECONDS
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), self._again_in)
+                self._retry_in(_RETRY_SECONDS)
+            await self._wake.wait()
 
     def _start_lanes(self, found: Sequence[StoredUpdate]) -> None:
         def chat_of(one: StoredUpdate) -> Chat:

@@ -8,18 +8,11 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import Final, Literal
 
 from sqlalchemy import Connection
 
-from annabelle.channels.channel import Channel, ChannelAccount, NotDelivered
-from annabelle.channels.email.channel import open_mailbox
-from annabelle.channels.matrix.channel import MATRIX, MatrixChannel
-from annabelle.channels.matrix.client_api import MatrixApi
-from annabelle.channels.telegram.bot_api import BotApi
-from annabelle.channels.telegram.channel import TELEGRAM, TelegramChannel
-from annabelle.channels.telegram_account.channel import TELEGRAM_ACCOUNT, AccountOptions, TelegramAccountChannel
+from annabelle.channels.channel import Channel, ChannelAccount, NotDelivered, WebhookChannel
 from annabelle.core.background import BackgroundTasks
 from annabelle.core.backoff import backoff_seconds
 from annabelle.core.errors import AnnabelleError, NotFound, Unauthorized
@@ -27,18 +20,16 @@ from annabelle.core.tools import JsonObject
 from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.channels.accounts import ChannelAccounts
 from annabelle.hub.channels.delivery import ChannelDelivery, ProgressDisplay
-from annabelle.hub.channels.inbox import ChannelInbox, ChannelInboxDeps, find_workspace
+from annabelle.hub.channels.inbox import ChannelInbox, ChannelInboxDeps
 from annabelle.store import channels, message_state
 from annabelle.store.database import Database
 from annabelle.store.messages import StoredMessage
-from annabelle.toolbox.facade import ToolServers
 
 _log = logging.getLogger(__name__)
 _LONGEST_BACKOFF: Final = 60.0
 _OUTAGE_SECONDS: Final = 90.0
 """Without a successful poll for so long, what came meanwhile may be old."""
 ChannelState = Literal["connecting", "listening", "unreachable", "refused", "stopped"]
-Menu = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +87,7 @@ class HubChannels:
     async def receive_webhook(self, name: str, secret: str, update: JsonObject) -> None:
         """Store one update. The channel is answered at once, the work goes on by itself (CHN-03)."""
         channel = self._opened.get(name)
-        if not isinstance(channel, TelegramChannel) or not self._base.settings.telegram_webhook_url:
+        if not isinstance(channel, WebhookChannel) or not channel.webhook:
             raise NotFound("There is no webhook.")
         if not hmac.compare_digest(secret.encode(), channel.secret.encode()):
             raise Unauthorized("The secret of the webhook is wrong.")
@@ -114,7 +105,7 @@ class HubChannels:
                 if not connected:
                     self._note_connected(channel.name, await channel.connect())
                     connected = True
-                if self._base.settings.telegram_webhook_url and channel.name == TELEGRAM:
+                if isinstance(channel, WebhookChannel) and channel.webhook:
                     return
                 cursor = await self._storage.database.read(lambda conn: channels.read_cursor(conn, channel.name))
                 found = await channel.poll(cursor)
@@ -148,25 +139,6 @@ class HubChannels:
             self._base.notices.clear(topic)
         elif known.state != state:
             self._base.notices.add(topic, f"{name}: {trouble}", "warning")
-
-
-def open_channels(*, base: HubBase, accounts: ChannelAccounts, servers: ToolServers, menu: Menu = ()) -> list[Channel]:
-    """The channels that are set up."""
-    settings, opened = base.settings, list[Channel]()
-    if settings.telegram_bot_token is not None:
-        api = BotApi(settings.telegram_api_url, settings.telegram_bot_token.get_secret_value())
-        webhook = f"{settings.telegram_webhook_url.rstrip('/')}/channels/{TELEGRAM}/webhook"
-        webhook = webhook if settings.telegram_webhook_url else ""
-        opened.append(TelegramChannel(api, webhook=webhook, menu=menu))
-    if settings.matrix_homeserver and settings.matrix_access_token is not None:
-        homeserver = MatrixApi(settings.matrix_homeserver, settings.matrix_access_token.get_secret_value())
-        opened.append(MatrixChannel(homeserver, partial(accounts.may_enter, MATRIX)))
-    if settings.email_channel_address and settings.email_channel_password is not None:
-        opened.append(open_mailbox(settings))
-    if settings.telegram_account_channel:
-        options = AccountOptions(max(settings.channel_poll_interval_ms / 1000, 0.1), find_workspace(base))
-        opened.append(TelegramAccountChannel(servers, options, partial(accounts.find_people, TELEGRAM_ACCOUNT)))
-    return opened
 
 
 def make_removers(opened: Sequence[Channel], database: Database) -> dict[str, ChannelMessageRemover]:

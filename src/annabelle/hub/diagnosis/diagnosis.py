@@ -123,5 +123,5 @@ def _read_findings(records: list[JsonRecord], which: str) -> list[CheckFinding]:
             try:
                 found.append(_FINDING.validate_python({name: record[name] for name in record if name != "report"}))
             except ValidationError:
-                _log.warning("A finding of the last report can not be read and counts as gone")
+                _log.warning("A finding of the last report cannot be read and counts as gone")
     return found

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import httpx
-
 from annabelle.core.network_access import trust_store
 from annabelle.core.result_text import format_size
 from annabelle.embeddings.config import EmbeddingConfig
@@ -21,6 +19,8 @@ _OLLAMA, _SECONDS = "ollama", 3.0
 
 
 async def check_ollama(context: DiagnosisContext) -> list[Problem]:
+    import httpx  # noqa: PLC0415  loading it takes long, and most homes do not use Ollama
+
     found: list[Problem] = []
     for address in dict.fromkeys(_ollama_addresses(context)):
         try:

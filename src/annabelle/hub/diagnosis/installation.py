@@ -71,7 +71,7 @@ async def check_home(context: DiagnosisContext) -> list[Problem]:
         return [Problem("info", f"There is no home at {root} yet.", "annabelle init makes it.", "missing")]
     if not root.is_dir() or not os.access(root, os.W_OK | os.X_OK):
         action = "Fix its permissions, or set ANNABELLE_HOME to a folder you own."
-        return [Problem("critical", f"The home {root} can not be written.", action, "read-only")]
+        return [Problem("critical", f"The home {root} cannot be written.", action, "read-only")]
     found: list[Problem] = []
     if stat.S_IMODE(root.stat().st_mode) & OPEN_TO_OTHERS:
         found.append(Problem("warning", f"Others on this machine may look into {root}.", _FIX, "open"))
@@ -195,7 +195,7 @@ def _judge_databases(context: DiagnosisContext) -> Iterator[Problem]:
             by = f"process {holder}" if holder else "another program"
             yield Problem("critical", f"{file.name} is locked by {by}.", "Close what has it open.", file.name)
         elif said.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")):
-            yield Problem("critical", f"{file.name} can not be opened.", "Fix its permissions.", file.name)
+            yield Problem("critical", f"{file.name} cannot be opened.", "Fix its permissions.", file.name)
         elif said:
             yield Problem("critical", f"{file.name} is damaged.", damaged_error(place).hint or "", file.name)
 
@@ -227,7 +227,7 @@ ALWAYS: Final = (
         "home-folder",
         "installation",
         ("critical", "warning", "info"),
-        "the home can not be written (warning: others may look into it, or folders are missing; info: there is none)",
+        "the home cannot be written (warning: others may look into it, or folders are missing; info: there is none)",
         check_home,
     ),
     Check("settings-file", "installation", ("critical",), "a setting is not valid; the line is named", check_settings),
@@ -235,7 +235,7 @@ ALWAYS: Final = (
         "config-files",
         "installation",
         ("warning",),
-        "`agents.json`, `users.json` or `external-mcps.json` can not be read",
+        "`agents.json`, `users.json` or `external-mcps.json` cannot be read",
         check_config_files,
     ),
     Check(

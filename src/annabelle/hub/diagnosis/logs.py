@@ -37,7 +37,7 @@ async def check_error_rate(context: DiagnosisContext) -> list[Problem]:
     try:
         known = ErrorBaseline(context.home.error_baseline_file).load()
     except ValueError:
-        text = "What is usual in the logs can not be read, so it is counted from the beginning."
+        text = "What is usual in the logs cannot be read, so it is counted from the beginning."
         return [Problem("info", text, "Nothing needs to be done.", "damaged")]
     sample = await asyncio.to_thread(count_errors, context.home.logs, context.at)
     if not exceeds_baseline(sample, known):

@@ -7,11 +7,14 @@ person answers.
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+import contextlib
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
+from annabelle.core.background import BackgroundTasks
 from annabelle.core.contract import ToolCall
+from annabelle.core.errors import AnnabelleError
 from annabelle.core.ids import new_id
 from annabelle.core.tools import CallContext, ToolResult, ToolSpec
 from annabelle.hub.api.tools import call_guarded
@@ -39,36 +42,48 @@ def list_guarded_tools(hub: HubContext, caller: CallerIdentity) -> list[ToolSpec
     return [spec for spec in access.tools_for(caller).tools if policy is None or policy.permits(spec.name)]
 
 
-async def call_or_ask(hub: HubContext, caller: CallerIdentity, call: ToolCall, wait: float) -> ToolResult:
-    """Make a call of an outside agent. If it needs a yes, ask, and wait so long for the answer and the result."""
-    try:
-        return await call_guarded(hub, caller, call)
-    except YesNeeded:
-        return await _ask_and_wait(hub, caller, call, wait)
+@dataclass(frozen=True, slots=True)
+class GuardedCalls:
+    """Makes the calls of outside agents. What needs a yes is asked, and the answer awaited for a while."""
 
+    hub: HubContext
+    _cancelled: BackgroundTasks = field(default_factory=BackgroundTasks)
 
-async def _ask_and_wait(hub: HubContext, caller: CallerIdentity, call: ToolCall, wait: float) -> ToolResult:
-    context = await hub.tool_access.make_context(caller, call, None)
-    channel, agent_id = caller.outside_agent or "", context.agent_id or ""
+    async def call(self, caller: CallerIdentity, call: ToolCall) -> ToolResult:
+        try:
+            return await call_guarded(self.hub, caller, call)
+        except YesNeeded:
+            return await self._ask_and_wait(caller, call)
 
-    def find_thread(conn: Connection) -> tuple[str, int]:
-        thread = threads.find_or_create_thread(
-            conn, channel=channel, chat_id=MCP_CHAT, user_id=caller.user_id, agent_id=agent_id
-        )
-        return thread.id, threads.last_event_number(conn, caller.user_id)
+    async def _ask_and_wait(self, caller: CallerIdentity, call: ToolCall) -> ToolResult:
+        hub = self.hub
+        context = await hub.tool_access.make_context(caller, call, None)
+        channel, agent_id = caller.outside_agent or "", context.agent_id or ""
 
-    thread_id, last = await hub.storage.database.write(find_thread)
-    here = {"thread_id": thread_id, "chat_id": MCP_CHAT, "channel": channel}
-    task = await hub.services.tasks.begin(_make_task(call, context.model_copy(update=here)))
-    reader = EventReader(caller.user_id, thread_id, last, caller.grant.hash)
-    try:
-        await _wait_for_end(hub, reader, task, wait)
-    except asyncio.CancelledError:
-        # Whoever asked for it does not want it any more. A yes that came first holds.
-        withdrawal = hub.conversations.stopper.withdrawal
-        await asyncio.shield(withdrawal.withdraw(OpenQuestionFilter(turn=task.id), "The caller cancelled it"))
-        raise
-    return await _read_outcome(hub, task)
+        def find_thread(conn: Connection) -> tuple[str, int]:
+            thread = threads.find_or_create_thread(
+                conn, channel=channel, chat_id=MCP_CHAT, user_id=caller.user_id, agent_id=agent_id
+            )
+            return thread.id, threads.last_event_number(conn, caller.user_id)
+
+        thread_id, last = await hub.storage.database.write(find_thread)
+        here = {"thread_id": thread_id, "chat_id": MCP_CHAT, "channel": channel}
+        asking = asyncio.ensure_future(hub.services.tasks.begin(_make_task(call, context.model_copy(update=here))))
+        reader = EventReader(caller.user_id, thread_id, last, caller.grant.hash)
+        try:
+            task = await asyncio.shield(asking)
+            await _wait_for_end(hub, reader, task)
+        except asyncio.CancelledError:
+            self._cancelled.start(self._withdraw(asking))
+            raise
+        return await _read_outcome(hub, task)
+
+    async def _withdraw(self, asking: asyncio.Future[StoredTask]) -> None:
+        """The caller does not want it any more. A yes that came first holds."""
+        with contextlib.suppress(AnnabelleError):  # if it was not asked, there is nothing to withdraw
+            task = await asking
+            withdrawal = self.hub.conversations.stopper.withdrawal
+            await withdrawal.withdraw(OpenQuestionFilter(turn=task.id), "The caller cancelled it")
 
 
 def _make_task(call: ToolCall, context: CallContext) -> NewTask:
@@ -90,11 +105,13 @@ def _make_task(call: ToolCall, context: CallContext) -> NewTask:
     )
 
 
-async def _wait_for_end(hub: HubContext, reader: EventReader, task: StoredTask, wait: float) -> None:
-    """Return when the task is over, or after `wait` seconds."""
+async def _wait_for_end(hub: HubContext, reader: EventReader, task: StoredTask) -> None:
+    """Return when the task is over, or when the caller has waited long enough."""
     try:
-        async with asyncio.timeout(wait):
-            async with aclosing(follow_events(reader, hub.storage.database, hub.conversations.fanout)) as events:
+        async with asyncio.timeout(WAIT_SECONDS):
+            async with contextlib.aclosing(
+                follow_events(reader, hub.storage.database, hub.conversations.fanout)
+            ) as events:
                 async for _event in events:
                     if not (await hub.services.tasks.status(task.id, task.user_id)).open:
                         return

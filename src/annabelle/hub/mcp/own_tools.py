@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -11,10 +12,12 @@ from typing import Final
 from pydantic import ValidationError
 from sqlalchemy import Connection
 
-from annabelle.core.errors import InvalidArguments, NotAllowed
+from annabelle.core.background import BackgroundTasks
+from annabelle.core.errors import AnnabelleError, InvalidArguments, NotAllowed
 from annabelle.core.messages import OWNER, StoredEvent, now
 from annabelle.core.tools import JsonObject, ToolAnnotations, ToolResult, ToolSpec
 from annabelle.hub.api.messages import UNFINISHED, NewMessage, post_message, wait_for_progress
+from annabelle.hub.api.threads import MessageProgress
 from annabelle.hub.context import HubContext
 from annabelle.hub.mcp.guarded_call import MCP_CHAT, WAIT_SECONDS
 from annabelle.hub.security.identities import CallerIdentity
@@ -56,9 +59,9 @@ class OwnTools:
     """The tools that are no server's. What a caller was told is remembered until the hub stops."""
 
     hub: HubContext
-    wait: float = WAIT_SECONDS
     _told: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     _unheard: set[str] = field(default_factory=set[str])
+    _cancelled: BackgroundTasks = field(default_factory=BackgroundTasks)
 
     def specs(self) -> list[ToolSpec]:
         return [
@@ -102,12 +105,12 @@ class OwnTools:
             )
         except ValidationError as error:
             raise validation_error(error) from error
-        progress = await post_message(self.hub, caller.agent, said)
-        message_id = progress.message_id
+        posting = asyncio.ensure_future(post_message(self.hub, caller.agent, said))
         try:
-            progress = await wait_for_progress(self.hub, message_id, caller.agent.user_id, self.wait)
+            message_id = (await asyncio.shield(posting)).message_id
+            progress = await wait_for_progress(self.hub, message_id, caller.agent.user_id, WAIT_SECONDS)
         except asyncio.CancelledError:
-            await asyncio.shield(self.hub.conversations.gate.cancel(message_id, caller.agent.user_id))
+            self._cancelled.start(self._cancel(posting, caller.agent.user_id))
             raise
         facts: JsonObject = {"message_id": message_id, "state": progress.state}
         if progress.state in UNFINISHED:
@@ -116,6 +119,11 @@ class OwnTools:
             return ToolResult(text=text, structured=facts, trust="trusted")
         text = "\n\n".join(one.text for one in progress.replies)
         return ToolResult(text=text, structured=facts, is_error=progress.state == "failed")
+
+    async def _cancel(self, posting: asyncio.Future[MessageProgress], user_id: str) -> None:
+        """The turn may have begun before the caller was told of it."""
+        with contextlib.suppress(AnnabelleError):  # if it was not posted, nothing runs
+            await self.hub.conversations.gate.cancel((await posting).message_id, user_id)
 
     async def check_status(self, caller: McpCaller, _arguments: JsonObject) -> ToolResult:
         now = self.hub.status()

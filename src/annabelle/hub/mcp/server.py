@@ -24,7 +24,7 @@ from annabelle.core.errors import AnnabelleError, Unavailable
 from annabelle.core.tools import ToolResult, ToolSpec
 from annabelle.core.trace import current_trace
 from annabelle.hub.context import HubContext
-from annabelle.hub.mcp.guarded_call import call_or_ask, list_guarded_tools
+from annabelle.hub.mcp.guarded_call import GuardedCalls, list_guarded_tools
 from annabelle.hub.mcp.log_resources import LogResources
 from annabelle.hub.mcp.own_tools import McpCaller, OwnTools
 from annabelle.hub.security.identities import CallerIdentity
@@ -41,6 +41,7 @@ _MOST_SESSIONS: Final = 200
 class HubMcpServer:
     def __init__(self, hub: HubContext) -> None:
         self._hub, self._own, self._logs = hub, OwnTools(hub), LogResources(hub.base)
+        self._guarded = GuardedCalls(hub)
         self._server = server = ChangingServer("annabelle", version=__version__, instructions=_INSTRUCTIONS)
         server.add_request_handler("tools/list", types.PaginatedRequestParams, self._list_tools)
         server.add_request_handler("tools/call", types.CallToolRequestParams, self._call_tool)
@@ -100,8 +101,7 @@ class HubMcpServer:
             if own is not None:
                 result = await own(caller, arguments)
             else:
-                call = ToolCall(name=params.name, arguments=arguments)
-                result = await call_or_ask(self._hub, caller.agent, call, self._own.wait)
+                result = await self._guarded.call(caller.agent, ToolCall(name=params.name, arguments=arguments))
         except AnnabelleError as error:
             result = ToolResult.failure(error.body(current_trace())).model_copy(update={"trust": "trusted"})
         return _to_call_result(result)

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from annabelle.core.errors import AnnabelleError, NotFound, RetryByModel
 from annabelle.core.ids import new_id
-from annabelle.core.messages import InboundMessage, TurnEvent
+from annabelle.core.messages import SKILLS, InboundMessage, TurnEvent
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
 from annabelle.hub.outbox import queue_delivery
@@ -85,10 +85,10 @@ def _resolve_thread(conn: Connection, arguments: JsonObject, context: CallContex
     """The target chat. Only chats the user has used: a model cannot open new ones."""
     chat_id = arguments.get("chat_id", context.chat_id)
     channel = arguments.get("channel", context.channel)
+    here = threads.find_thread(conn, context.thread_id) if context.thread_id and channel != SKILLS else None
+    if here and (here.user_id, here.channel, here.chat_id) == (context.user_id, channel, str(chat_id)):
+        return here
     known = threads.list_threads(conn, context.user_id, limit=1000)
-    for thread in known:
-        if thread.id == context.thread_id and (channel, str(chat_id)) == (thread.channel, thread.chat_id):
-            return thread
     for thread in known:
         if thread.ended_at is None and thread.chat_id == str(chat_id) and channel in (None, thread.channel):
             return thread
