@@ -30,6 +30,11 @@ class SentMessage:
     file: bytes | None = None
 
 
+def _read_buttons(given: Payload) -> list[tuple[str, str]]:
+    keyboard = given.get("reply_markup", {}).get("inline_keyboard", [])
+    return [(one["text"], one["callback_data"]) for row in keyboard for one in row]
+
+
 class BotApiDouble:
     """Holds updates until they are acknowledged by an offset, as the real one does."""
 
@@ -115,10 +120,12 @@ class BotApiDouble:
 
     def _send_message(self, given: Payload, _file: bytes | None) -> Payload:
         with self._changed:
-            keyboard = given.get("reply_markup", {}).get("inline_keyboard", [])
-            buttons = [(one["text"], one["callback_data"]) for row in keyboard for one in row]
             sent = SentMessage(
-                str(given["chat_id"]), next(self._messages), given["text"], buttons, given.get("parse_mode")
+                str(given["chat_id"]),
+                next(self._messages),
+                given["text"],
+                _read_buttons(given),
+                given.get("parse_mode"),
             )
             self.sent.append(sent)
             self._changed.notify_all()
@@ -133,7 +140,7 @@ class BotApiDouble:
         with self._changed:
             for one in self.sent:
                 if one.message_id == given["message_id"]:
-                    one.text = given["text"]
+                    one.text, one.buttons = given["text"], _read_buttons(given)
         return True
 
     def _delete_messages(self, given: Payload, _file: bytes | None) -> bool:

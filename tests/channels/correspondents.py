@@ -43,6 +43,10 @@ class Correspondents(Protocol):
         """The words that reached a person, message by message."""
         ...
 
+    def files(self, account: str) -> list[bytes]:
+        """The files that reached this person."""
+        ...
+
     def refuse_messages(self, account: str) -> None:
         """From now on nothing can be sent to this person."""
         ...
@@ -76,6 +80,9 @@ class TelegramPeople:
 
     def texts(self, account: str) -> list[str]:
         return [_read_words(one) for one in self.bot.texts(int(account))]
+
+    def files(self, account: str) -> list[bytes]:
+        return [one.file for one in self.bot.sent if one.chat_id == account and one.file is not None]
 
     def refuse_messages(self, account: str) -> None:
         self._refused.add(account)
@@ -121,6 +128,10 @@ class MatrixPeople:
 
     def texts(self, account: str) -> list[str]:
         return [str(one["body"]) for one in self.homeserver.told(self.room(account))]
+
+    def files(self, account: str) -> list[bytes]:
+        shown = [one for one in self.homeserver.told(self.room(account)) if one["msgtype"] == "m.file"]
+        return [self.homeserver.media[str(one["url"]).rpartition("/")[2]] for one in shown]
 
     def refuse_messages(self, account: str) -> None:
         self._refused.add(self.room(account))
@@ -194,6 +205,10 @@ class EmailPeople:
     def texts(self, account: str) -> list[str]:
         return [read_body(mail) for mail in self.mails(account)]
 
+    def files(self, account: str) -> list[bytes]:
+        parts = [part for mail in self.mails(account) for part in mail.iter_attachments()]
+        return [part.get_payload(decode=True) for part in parts]  # type: ignore[misc]
+
     def refuse_messages(self, account: str) -> None:
         self.servers.refused.add(account)
 
@@ -235,6 +250,10 @@ class TelegramAccountPeople:
     def texts(self, account: str) -> list[str]:
         entries = [one for one in read_entries(self.log) if "random_id" in one]
         return [one["text"] for one in entries if one["chat"] == int(account)]
+
+    def files(self, account: str) -> list[bytes]:
+        entries = [one for one in read_entries(self.log) if "file" in one and one["chat"] == int(account)]
+        return [bytes.fromhex(one["file"]) for one in entries]
 
     def refuse_messages(self, account: str) -> None:
         append_entry(self.log, blocked=int(account))

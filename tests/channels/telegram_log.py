@@ -50,6 +50,12 @@ class LoggedTelegram(TelegramDouble):
         self.catch_up()
         return number
 
+    def write_file(self, marked: int, data: bytes, name: str | None, media_type: str = "text/plain") -> types.Message:
+        append_entry(self._log, chat=marked, sender=ME, file=data.hex(), name=name)
+        message = super().write_file(marked, data, name, media_type)
+        self._applied = len(read_entries(self._log))
+        return message
+
     def cut(self, words: str) -> None:
         append_entry(self._log, cut_done=words)
         self.catch_up()
@@ -72,7 +78,7 @@ class LoggedTelegram(TelegramDouble):
             if chat not in self.users:
                 self.user(f"Person {chat}", id=chat, bot=entry.get("bot", False))
             self._last_id = number - 1
-            message = self.write(chat, entry["text"], sender=entry.get("sender"))
+            message = self.write(chat, entry.get("text", ""), sender=entry.get("sender"))
             message.date = datetime.fromtimestamp(entry["at"], UTC)
             if "random_id" in entry:
                 self.random_ids[entry["random_id"]] = number

@@ -173,3 +173,28 @@ def test_programs_are_not_answered(channel: ChannelUnderTest) -> None:
     channel.people.say_as_program(person, plan_text([], say="To a program."))
     channel.ask(person, "To a person.")
     assert channel.count(person, "To a program.") == 0
+
+
+@pytest.mark.req("CHN-01")
+def test_a_file_of_the_workspace_is_sent_with_a_message(channel: ChannelUnderTest) -> None:
+    person = channel.pair()
+    (channel.hub.home.workspace / "list.txt").write_bytes(b"milk, eggs")
+    call = ("send_message", {"message": "Here is the list.", "file": "list.txt"})
+    channel.people.say(person, plan_text([call], say="Sent."))
+    channel.wait_for_text(person, "Here is the list.")
+    wait_for(lambda: channel.people.files(person) == [b"milk, eggs"], "the file")
+
+
+@pytest.mark.req("CHN-01")
+@pytest.mark.parametrize("named", ["../config/agents.json", "gone.txt", "/etc/hostname", "out", "."])
+def test_nothing_outside_the_workspace_is_sent(every_channel: dict[str, ChannelUnderTest], named: str) -> None:
+    channel = every_channel["telegram"]
+    person = channel.pair()
+    link = channel.hub.home.workspace / "out"
+    if not link.is_symlink():
+        link.symlink_to("/etc/hostname")
+    call = ("send_message", {"message": "Here it is.", "file": named})
+    channel.people.say(person, plan_text([call], say=f"No {named}."))
+    channel.wait_for_text(person, f"No {named}.")
+    assert channel.count(person, "Here it is.") == 0
+    assert channel.people.files(person) == []

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from channels.bot_api_double import SentMessage
 from channels.conftest import Chatting
 from hub.hubs import wait_for
 from support.scripted_model import plan_text
@@ -68,14 +69,37 @@ def test_programs_are_not_answered(chatting: Chatting) -> None:
     assert "To a program." not in chatting.bot.texts()
 
 
+def ask_for_skill(chatting: Chatting) -> SentMessage:
+    skill = {"name": "Look", "instructions": "Look around.", "trigger_type": "manual"}
+    chatting.bot.say(plan_text([("memory_store_skill", skill)], say="It is set up."))
+    return chatting.wait_for_text("May I call")
+
+
 @pytest.mark.req("POL-03")
 def test_a_question_is_answered_by_a_button_and_names_no_terminal_command(chatting: Chatting) -> None:
     chatting.pair()
-    skill = {"name": "Look", "instructions": "Look around.", "trigger_type": "manual"}
-    chatting.bot.say(plan_text([("memory_store_skill", skill)], say="It is set up."))
-    question = chatting.wait_for_text("May I call")
+    question = ask_for_skill(chatting)
     assert "annabelle approvals" not in question.text
     assert [label for label, _ in question.buttons] == ["Yes", "No"]
+
+
+@pytest.mark.req("POL-05")
+def test_a_question_that_was_answered_elsewhere_has_no_buttons_any_more(chatting: Chatting) -> None:
+    chatting.pair()
+    question = ask_for_skill(chatting)
+    (asked,) = chatting.hub.http.get("/approvals").json()["approvals"]
+    chatting.hub.http.post(f"/approvals/{asked['id']}", json={"verdict": "deny"}).raise_for_status()
+    wait_for(lambda: not question.buttons, "no buttons")
+    assert "Denied: memory_store_skill" in question.text
+
+
+@pytest.mark.req("POL-05")
+def test_a_question_that_is_taken_back_has_no_buttons_any_more(chatting: Chatting) -> None:
+    chatting.pair()
+    question = ask_for_skill(chatting)
+    chatting.bot.say("/stop")
+    wait_for(lambda: not question.buttons, "no buttons")
+    assert "You stopped it" in question.text
 
 
 @pytest.mark.req("CHN-05")

@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Final, Literal, TypeVar
 
 from annabelle.core.clock import Clock, SystemClock
@@ -85,6 +86,11 @@ class HubBase:
     address: str
     notices: Notices = field(default_factory=Notices)
     lifecycle: HubLifecycle = field(default_factory=HubLifecycle)
+
+    @property
+    def workspace(self) -> Path:
+        """The folder of the person's files."""
+        return self.settings.workspace_path or self.home.workspace
 
     @property
     def database_url(self) -> str | None:

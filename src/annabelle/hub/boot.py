@@ -61,6 +61,7 @@ from annabelle.hub.home_setup import ServerPlaybooks, seed_home
 from annabelle.hub.instance import remove_run_file, write_run_file
 from annabelle.hub.mcp.server import HubMcpServer
 from annabelle.hub.memory.service import HubMemory
+from annabelle.hub.model_servers import ModelServerWatch
 from annabelle.hub.notices import forward_server_notices
 from annabelle.hub.security.audit import audit_server_changes
 from annabelle.hub.security.identities import owner_token
@@ -351,7 +352,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     forward_server_notices(toolbox, notices)
     audit_server_changes(toolbox, audit)
     toolbox.on_change(ServerPlaybooks(home, servers.names).seed_new_servers)
-    mcp = HubMcpServer(hub)
+    mcp, model_servers = HubMcpServer(hub), ModelServerWatch(base, agents.registry)
     exporters = make_exporters(
         settings, home.traces_file, redact=base.redact, content=StoredSpanContent(database, base.redact)
     )
@@ -387,6 +388,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         Component(resume=channels.start, stop=channels.stop),
         Component(resume=admin_notices.start, stop=admin_notices.stop),
         Component(resume=diagnosis.start, stop=diagnosis.stop),
+        Component(resume=model_servers.start, stop=model_servers.stop),
         # Stopped first: its streams would hold the HTTP server up.
         Component(start=mcp.start, stop=mcp.stop),
         Component(resume=fires.start, stop=fires.stop),

@@ -28,7 +28,7 @@ class HubNotice(FrozenModel):
     level: Level = "info"
     text: str
     at: datetime = Field(default_factory=now)
-    told_elsewhere: bool = Field(default=False, exclude=True, description="Whether a message says the same")
+    tell_owner: bool = Field(default=True, exclude=True, description="Whether it is sent to the owner's chat app")
 
 
 class Notices:
@@ -41,9 +41,11 @@ class Notices:
     def subscribe(self, listener: Callable[[HubNotice], None]) -> None:
         self._listeners.append(listener)
 
-    def add(self, topic: str, text: str, level: Level = "info", *, told_elsewhere: bool = False) -> None:
+    def add(self, topic: str, text: str, level: Level = "info", *, tell_owner: bool | None = None) -> None:
+        """Replace the notice of this topic. The owner is told of warnings and errors, unless it is said otherwise."""
         self.clear(topic)
-        notice = HubNotice(topic=topic, level=level, text=text, told_elsewhere=told_elsewhere)
+        tell = level != "info" if tell_owner is None else tell_owner
+        notice = HubNotice(topic=topic, level=level, text=text, tell_owner=tell)
         self._notices.append(notice)
         for listener in self._listeners:
             listener(notice)
@@ -53,7 +55,8 @@ class Notices:
         """Add the start-up notice: what is available, and what changed since the last start."""
         changes = [notice.text for notice in self._notices if notice.topic == STARTUP]
         noun = "server" if servers == 1 else "servers"
-        self.add(STARTUP, " ".join([f"Annabelle {version} is ready: {tools} tools on {servers} {noun}.", *changes]))
+        ready = f"Annabelle {version} is ready: {tools} tools on {servers} {noun}."
+        self.add(STARTUP, " ".join([ready, *changes]), tell_owner=True)
 
     def clear(self, topic: str) -> None:
         for notice in [notice for notice in self._notices if notice.topic == topic]:
@@ -66,7 +69,7 @@ class Notices:
 def forward_server_notices(toolbox: Toolbox, notices: Notices) -> None:
     def forward(notice: ServerNotice) -> None:
         if notice.kind == "startup_diff":
-            notices.add(STARTUP, notice.text, told_elsewhere=True)  # the start-up notice repeats it
+            notices.add(STARTUP, notice.text)  # the start-up notice repeats it
             return
         level: Level = "info" if notice.kind in ("servers_changed", "tool_hidden") else "warning"
         topic = notice.kind if notice.server is None else f"{notice.kind}:{notice.server}"

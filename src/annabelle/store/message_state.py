@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, Text, select, type_coerce, update
 
 from annabelle.core.errors import SecurityBlocked
 from annabelle.core.ids import new_id
@@ -171,3 +171,20 @@ def list_unfinished_deliveries(connection: Connection, limit: int = 1000) -> lis
     unsent = select(deliveries).where(deliveries.c.state.in_(("pending", "sending")), deliveries.c.state != "sent")
     oldest = unsent.order_by(deliveries.c.created_at, deliveries.c.message_id).limit(limit)
     return read_all(connection, Delivery, oldest)
+
+
+def list_shown_questions(
+    connection: Connection, channels: Sequence[str], since: datetime
+) -> list[tuple[StoredMessage, list[str | None]]]:
+    """Lists the messages with questions that these channels were sent since then, and what they call their parts."""
+    query = (
+        select(deliveries)
+        .join(table, table.c.id == deliveries.c.message_id)
+        .where(
+            deliveries.c.channel.in_(channels),
+            deliveries.c.updated_at >= since,
+            type_coerce(table.c.metadata, Text).contains('"approvals"'),
+        )
+    )
+    found = read_all(connection, Delivery, query)
+    return [(messages.load_message(connection, one.message_id), one.parts_sent) for one in found]

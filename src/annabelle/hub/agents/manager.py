@@ -155,7 +155,7 @@ class AgentManager:
             self._paused[account] = state
         self._audit_event("stop", {"event": "paused", "agent_id": account})
         self._notices.add(
-            f"agent_paused:{account}", f"{account} is paused: {state.reason}.", level="warning", told_elsewhere=True
+            f"agent_paused:{account}", f"{account} is paused: {state.reason}.", level="warning", tell_owner=False
         )
         return state
 

@@ -50,9 +50,8 @@ class AdminNotices:
         await self._tasks.stop()
 
     def _on_notice(self, notice: HubNotice) -> None:
-        if notice.told_elsewhere or (notice.level == "info" and notice.topic != STARTUP):
-            return
-        self._put(notice)
+        if notice.tell_owner:
+            self._put(notice)
 
     def _on_events(self, events: Sequence[StoredEvent]) -> None:
         for event in events:

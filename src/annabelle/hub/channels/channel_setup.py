@@ -10,7 +10,6 @@ from annabelle.channels.channel import Channel
 from annabelle.core.settings import Settings
 from annabelle.hub.base import HubBase
 from annabelle.hub.channels.accounts import ChannelAccounts
-from annabelle.hub.channels.inbox import find_workspace
 from annabelle.toolbox.facade import ToolServers
 
 Menu = Sequence[tuple[str, str]]
@@ -51,5 +50,5 @@ def _open_matrix(settings: Settings, token: str, accounts: ChannelAccounts) -> C
 def _open_account(base: HubBase, accounts: ChannelAccounts, servers: ToolServers) -> Channel:
     from annabelle.channels.telegram_account.channel import AccountOptions, TelegramAccountChannel  # noqa: PLC0415
 
-    options = AccountOptions(max(base.settings.channel_poll_interval_ms / 1000, 0.1), find_workspace(base))
+    options = AccountOptions(max(base.settings.channel_poll_interval_ms / 1000, 0.1), base.workspace)
     return TelegramAccountChannel(servers, options, partial(accounts.find_people, TELEGRAM_ACCOUNT))

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import groupby
-from pathlib import Path
 from typing import Final, cast
 
 from sqlalchemy import Connection
@@ -17,14 +16,14 @@ from sqlalchemy import Connection
 from annabelle.channels.channel import Button, Channel, DeliveryUnknown, NotDelivered, OutgoingPart
 from annabelle.channels.message_parts import split_markdown
 from annabelle.core.background import BackgroundTasks
-from annabelle.core.errors import AnnabelleError
+from annabelle.core.errors import AnnabelleError, RetryByModel
 from annabelle.core.failpoints import failpoint
 from annabelle.core.messages import StoredEvent, now
 from annabelle.core.tools import JsonObject
 from annabelle.hub.base import HubBase, HubStorage, write_until_stored
 from annabelle.hub.channels.lanes import Chat, ChatLanes
 from annabelle.hub.conversations.event_log import WriteResult
-from annabelle.hub.outbox import post
+from annabelle.hub.outbox import find_file, post
 from annabelle.store import message_state, messages
 from annabelle.store.message_state import Delivery, DeliveryState
 from annabelle.store.messages import StoredMessage
@@ -155,14 +154,24 @@ class ChannelDelivery:
         return found.external_id
 
     def _make_parts(self, channel: Channel, message: StoredMessage, answered: str | None) -> list[OutgoingPart]:
-        file = message.metadata.get("file")
-        texts = split_markdown(message.content, channel.longest)
-        parts = [OutgoingPart(text) for text in texts]
-        if parts:
-            parts[-1] = replace(parts[-1], buttons=_make_buttons(message))
-        if isinstance(file, str):
-            parts.append(OutgoingPart("", file=Path(file)))
+        parts = split_text(channel, message)
+        if (named := message.metadata.get("file")) is not None:
+            parts.append(self._make_file_part(str(named)))
         return [replace(part, reply_to=answered, key=f"{message.id}.{n}") for n, part in enumerate(parts)]
+
+    def _make_file_part(self, named: str) -> OutgoingPart:
+        try:
+            return OutgoingPart("", file=find_file(self._base.workspace, named))
+        except RetryByModel as gone:  # since the message was written
+            return OutgoingPart(gone.message)
+
+
+def split_text(channel: Channel, message: StoredMessage) -> list[OutgoingPart]:
+    """What is said, in parts that fit, with the buttons below the last one."""
+    parts = [OutgoingPart(text) for text in split_markdown(message.content, channel.longest)]
+    if parts:
+        parts[-1] = replace(parts[-1], buttons=_make_buttons(message))
+    return parts
 
 
 def _chat_of(message: StoredMessage) -> Chat:

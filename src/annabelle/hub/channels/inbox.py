@@ -208,7 +208,7 @@ class ChannelInbox:
         if attachment.size is not None and attachment.size > MOST_BYTES:
             raise AnnabelleError(f"{attachment.name} is larger than {MOST_BYTES // 1024**2} MB.", hint="Send less.")
         name = f"{update.sent_at:%Y-%m-%d-%H%M%S}-{_safe_name(attachment.name)}"
-        target = find_workspace(self._deps.base) / RECEIVED / name
+        target = self._deps.base.workspace / RECEIVED / name
         await asyncio.to_thread(target.parent.mkdir, parents=True, exist_ok=True)
         await channel.fetch(attachment, target, MOST_BYTES)
         return f"(I sent you the file {RECEIVED}/{name})"
@@ -245,10 +245,6 @@ class ChannelInbox:
     def _retry_in(self, seconds: float) -> None:
         """Look again later; the loop may be waiting for something to come in."""
         asyncio.get_running_loop().call_later(seconds, self._wake.set)
-
-
-def find_workspace(base: HubBase) -> Path:
-    return Path(base.settings.workspace_path or base.home.workspace)
 
 
 def _safe_name(name: str) -> str:

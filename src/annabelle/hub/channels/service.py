@@ -19,6 +19,7 @@ from annabelle.core.errors import AnnabelleError, NotFound, Unauthorized
 from annabelle.core.tools import JsonObject
 from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.channels.accounts import ChannelAccounts
+from annabelle.hub.channels.answered_questions import AnsweredQuestions
 from annabelle.hub.channels.delivery import ChannelDelivery, ProgressDisplay
 from annabelle.hub.channels.inbox import ChannelInbox, ChannelInboxDeps
 from annabelle.store import channels, message_state
@@ -48,7 +49,7 @@ class HubChannels:
         self._storage: HubStorage = deps.storage
         self.accounts: ChannelAccounts = deps.accounts
         self._inbox, self._progress = ChannelInbox(deps), ProgressDisplay(deps.storage)
-        self._delivery = ChannelDelivery(deps.base, deps.storage)
+        self._delivery, self._answered = ChannelDelivery(deps.base, deps.storage), AnsweredQuestions(deps.storage)
         self._tasks = BackgroundTasks()
         self._opened = {channel.name: channel for channel in opened}
         self._statuses = {name: ChannelStatus(name, "connecting") for name in self._opened}
@@ -65,6 +66,7 @@ class HubChannels:
         if not opened:
             return
         self._progress.start(opened)
+        self._answered.start(opened)
         await self._delivery.start(opened)
         if self._base.settings.thinker_enabled:
             # Otherwise an MCP client holds the conversations, and reads channels by tools (HUB-08).
@@ -76,6 +78,7 @@ class HubChannels:
         await self._tasks.stop()
         await self._inbox.stop()
         await self._progress.stop()
+        await self._answered.stop()
         await self._delivery.stop()
         for channel in self._opened.values():
             await channel.close()

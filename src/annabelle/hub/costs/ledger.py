@@ -187,7 +187,7 @@ class CostLedger:
             return
         text, agent_id = costs.explain_warning(spent, cap), self._agents.registry.config.default.agent_id
         self._notified.add(f"budget:{spent.period}")
-        self._notices.add(f"budget:{spent.period}", text, level="warning", told_elsewhere=True)
+        self._notices.add(f"budget:{spent.period}", text, level="warning", tell_owner=False)
         await self._announcer.announce(f"budget:{spent.period}", text, agent_id, self._controls(agent_id))
 
     def _notify_once(self, topic: str, text: str) -> None:

@@ -10,6 +10,7 @@ from annabelle.core.network_access import trust_store
 from annabelle.core.result_text import format_size
 from annabelle.embeddings.config import EmbeddingConfig
 from annabelle.hub.diagnosis.check import MEGABYTE, Check, DiagnosisContext, Problem
+from annabelle.hub.model_servers import name_providers
 from annabelle.llm.providers import is_loopback
 from annabelle.store.file_size import measure_file, measure_folder
 
@@ -39,11 +40,8 @@ def _ollama_addresses(context: DiagnosisContext) -> Iterator[str]:
     settings = context.settings
     if settings.embedding_provider == _OLLAMA:
         yield EmbeddingConfig.from_settings(settings).base_url
-    named = [settings.llm_summary_model, settings.llm_thinking_model, settings.llm_reader_model]
-    named += [settings.guardian_model, *settings.llm_fallbacks.split(",")]
-    named += [settings.thinker_llm_provider, *(agent.llm_provider or "" for agent in context.agents.agents)]
     by_default = settings.guardian_enabled and "granite" in settings.guardian_provider and not settings.guardian_model
-    if by_default or any(name.strip().lower().partition(":")[0] == _OLLAMA for name in named):
+    if by_default or _OLLAMA in name_providers(settings, context.agents):
         yield settings.ollama_base_url.rstrip("/").removesuffix("/v1")
 
 

@@ -19,6 +19,7 @@ from annabelle.toolbox.facade import Toolbox
 
 _CHAT_TOOLS = frozenset({"send_message", "send_telegram"})
 _RETRIEVE, _PROFILE = "memory_retrieve_memories", "memory_get_profile"
+_READ_FILE = "filer_read_file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +119,7 @@ class ToolAccess:
 
 
 def _implied_tools(call: ToolCall) -> tuple[str, ...]:
-    """Tools whose results a call includes: a memory search can include the profile."""
-    wanted = call.name == _RETRIEVE and call.arguments.get("include_profile")
-    return (_PROFILE,) if wanted else ()
+    """Tools whose results a call includes: a memory search can include the profile, a message a file."""
+    if call.name == _RETRIEVE and call.arguments.get("include_profile"):
+        return (_PROFILE,)
+    return (_READ_FILE,) if call.name in _CHAT_TOOLS and call.arguments.get("file") else ()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 from sqlalchemy import Connection
 
+from annabelle.channels import CHAT_APPS
 from annabelle.core.errors import AnnabelleError, NotFound, RetryByModel
 from annabelle.core.ids import new_id
 from annabelle.core.messages import SKILLS, InboundMessage, TurnEvent
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
-from annabelle.hub.outbox import queue_delivery
+from annabelle.hub.outbox import find_file, queue_delivery
 from annabelle.hub.status import HubStatus
 from annabelle.hub.trust.rules import RuleOrigin, StandingRules, describe_rule
 from annabelle.store import messages, threads
@@ -22,21 +25,26 @@ from annabelle.toolbox.catalogue import OWN_WORDS, READS, WRITES_ONCE, NativeToo
 _CHATS_SHOWN = 20
 
 
-def send_message_tools(log: EventLog) -> list[NativeTool]:
+def send_message_tools(log: EventLog, workspace: Path) -> list[NativeTool]:
     async def send(arguments: JsonObject, context: CallContext) -> ToolResult:
         text, call_id = str(arguments["message"]), context.call_id or new_id("call")
+        file = arguments.get("file")
+        if file is not None:
+            await asyncio.to_thread(find_file, workspace, str(file))
 
         def write(conn: Connection) -> WriteResult[StoredMessage]:
             thread = _resolve_thread(conn, arguments, context)
+            # Whoever reads the thread itself is told where the file is; a chat app has it sent.
+            path = "" if file is None or thread.channel in CHAT_APPS else f"\n\n{workspace / str(file)}"
             # `reply_to` is the message of the turn, so that its delivery finds what was sent.
-            answers = _resolve_answered(conn, arguments, thread)
+            about = _resolve_answered(conn, arguments, thread) | ({} if file is None else {"file": file})
             said = messages.add_agent_message(
                 conn,
                 thread.id,
-                text,
+                text + path,
                 call_id,
                 reply_to=context.message_id,
-                metadata=answers,
+                metadata=about,
                 trace_id=context.trace_id,
             )
             queue_delivery(conn, said)
@@ -44,7 +52,7 @@ def send_message_tools(log: EventLog) -> list[NativeTool]:
                 message_id=context.message_id or said.id,
                 key=f"said:{call_id}",
                 type="message",
-                data={"message_id": said.id, "text": text, **answers},
+                data={"message_id": said.id, "text": said.content, **about},
             )
             return WriteResult(said, thread.user_id, threads.append_events(conn, thread.id, [event]))
 
@@ -58,15 +66,10 @@ def send_message_tools(log: EventLog) -> list[NativeTool]:
             description,
             {
                 "message": text_parameter(100_000, "What to say"),
-                "chat_id": {
-                    "type": ["string", "integer"],
-                    "description": "Another chat of the user; by default this one",
-                },
-                "channel": {"type": "string", "description": "The channel of that chat; by default this one's"},
-                "reply_to": {
-                    "type": ["string", "integer"],
-                    "description": "The id of a message of that chat it answers",
-                },
+                "file": {"type": "string", "description": "A file to send with it: its path in the workspace"},
+                "chat_id": {"type": ["string", "integer"], "description": "Another of the user's chats"},
+                "channel": {"type": "string", "description": "The channel of that chat"},
+                "reply_to": {"type": ["string", "integer"], "description": "Id of a message there that it answers"},
             },
             required=("message",),
             # The call id is stored with the message, so a repeated call sends nothing.
