@@ -44,5 +44,5 @@ class CostCommand(Command):
 
 def _describe(days: list[UsageTotal]) -> str:
     tokens = sum(day.usage.input_tokens + day.usage.output_tokens for day in days)
-    cost = sum(day.usage.cost_usd or 0 for day in days)
-    return f"{sum(day.calls for day in days)} model calls with {tokens} tokens for {cost:.4f} USD"
+    cost, calls = sum(day.usage.cost_usd or 0 for day in days), sum(day.calls for day in days)
+    return f"{calls} model {'call' if calls == 1 else 'calls'} with {tokens} tokens for {cost:.4f} USD"
