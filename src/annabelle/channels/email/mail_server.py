@@ -22,13 +22,13 @@ from annabelle.channels.channel import DeliveryUnknown, NotDelivered
 from annabelle.channels.email.incoming_mail import MailPosition
 from annabelle.core.connections import MailAccount, MailServerAddress
 from annabelle.core.network_access import describe_certificate_error, make_client_context
+from annabelle.core.smtp import connect_smtp
 
 _AGAIN_SECONDS: Final = 10.0
 _SLICE_SECONDS: Final = 1.0
 _WITHOUT_IDLE_SECONDS: Final = 15.0
 _RENUMBERED: Final = timedelta(days=2)
 _MOST_AT_ONCE: Final = 20
-_SMTP_SECONDS: Final = 60.0
 _BODY, _HEAD = "BODY.PEEK[]", "BODY.PEEK[HEADER]"
 
 
@@ -97,7 +97,7 @@ class MailServers:
     def send(self, mail: EmailMessage, recipient: str) -> None:
         """Raises NotDelivered or DeliveryUnknown. Until the content is sent, nothing was."""
         try:
-            server = self._connect_smtp()
+            server = connect_smtp(self._account, self._seconds, make_client_context(self._authority))
         except smtplib.SMTPAuthenticationError as error:
             raise NotDelivered("The mail server does not accept the user name or the password.") from error
         except ssl.SSLCertVerificationError as error:
@@ -146,26 +146,6 @@ class MailServers:
                 imap.shutdown()
             raise
         return imap
-
-    def _connect_smtp(self) -> smtplib.SMTP:
-        address, context = self._account.smtp, make_client_context(self._authority)
-        server = (
-            smtplib.SMTP_SSL(address.host, address.port, timeout=self._seconds, context=context)
-            if address.security == "tls"
-            else smtplib.SMTP(address.host, address.port, timeout=self._seconds)
-        )
-        try:
-            if address.security == "starttls":
-                server.starttls(context=context)
-            server.ehlo_or_helo_if_needed()
-            if server.has_extn("auth"):
-                server.login(self._account.username, self._account.password.get_secret_value())
-            if server.sock is not None:
-                server.sock.settimeout(_SMTP_SECONDS)
-        except BaseException:
-            server.close()
-            raise
-        return server
 
 
 def _find_new(imap: _Imap, after: MailPosition, validity: int) -> list[int]:

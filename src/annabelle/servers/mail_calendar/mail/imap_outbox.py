@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import smtplib
 import ssl
@@ -25,6 +24,7 @@ from annabelle.core.errors import (
     TooLarge,
     Unavailable,
 )
+from annabelle.core.smtp import connect_smtp
 from annabelle.servers.kit import StopSign, in_thread
 from annabelle.servers.mail_calendar.config import ServerAccess, SignedIn, certificate_refused, password_refused
 from annabelle.servers.mail_calendar.mail.headers import check_address, find_message_ids, parse_addresses
@@ -110,8 +110,6 @@ def remove_draft(client: ImapClient, given: str) -> None:
     delete_messages(client, find_by_header_id(client, wanted) if isinstance(wanted, str) else [place.uid])
 
 
-SMTP_SECONDS = 60.0
-"""Seconds for an answer after sign-in. Some servers scan a mail before they accept it."""
 _NOTHING_SENT = "; nothing was sent"
 
 
@@ -131,7 +129,7 @@ async def deliver_mail(
 
     def connect_and_send(stop: StopSign, let_in: SignedIn) -> None:
         try:
-            server = _connect(account, access)
+            server = connect_smtp(account, access.seconds, access.tls_context())
         except smtplib.SMTPAuthenticationError as error:
             raise password_refused() from error
         except ssl.SSLCertVerificationError as error:
@@ -152,38 +150,6 @@ async def deliver_mail(
 
     async with access.sign_in_timeout(named, _NOTHING_SENT) as let_in:
         await in_thread(lambda stop: connect_and_send(stop, let_in))
-
-
-def _connect(account: MailAccount, access: ServerAccess) -> smtplib.SMTP:
-    address, context = account.smtp, access.tls_context()
-    server = (
-        smtplib.SMTP_SSL(address.host, address.port, timeout=access.seconds, context=context)
-        if address.security == "tls"
-        else smtplib.SMTP(address.host, address.port, timeout=access.seconds)
-    )
-    try:
-        if address.security == "starttls":
-            server.starttls(context=context)
-        server.ehlo_or_helo_if_needed()
-        if server.has_extn("auth"):
-            _sign_in(server, account.username, account.password.get_secret_value())
-        if server.sock is not None:
-            server.sock.settimeout(SMTP_SECONDS)
-    except BaseException:
-        server.close()
-        raise
-    return server
-
-
-def _sign_in(server: smtplib.SMTP, username: str, password: str) -> None:
-    """Sign in like `annabelle connect mail`. The library's own method accepts ASCII only."""
-    if "PLAIN" not in server.esmtp_features.get("auth", "").upper().split():
-        server.login(username, password)
-        return
-    word = base64.b64encode(f"\0{username}\0{password}".encode()).decode()
-    code, said = server.docmd("AUTH", f"PLAIN {word}")
-    if code not in (235, 503):
-        raise smtplib.SMTPAuthenticationError(code, said)
 
 
 def _hand_over(server: smtplib.SMTP, sender: str, recipients: Sequence[str], data: bytes, stop: StopSign) -> list[str]:
