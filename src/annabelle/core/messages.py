@@ -26,6 +26,13 @@ own answer. `decision` is her note of a person's answer to a question, and `outs
 an agent that calls with a token of the person: both are not the person's own words. `skill` is what the person
 confirmed that a skill does, and counts as their words in its runs only (POL-09)."""
 
+TELEGRAM: Final = "telegram"
+TELEGRAM_ACCOUNT: Final = "telegram_account"
+MATRIX: Final = "matrix"
+EMAIL: Final = "email"
+CHAT_APPS: Final = frozenset({TELEGRAM, TELEGRAM_ACCOUNT, MATRIX, EMAIL})
+"""Channels to which messages are sent. A terminal or a program reads them from the thread."""
+
 SKILLS: Final = "skill"
 """The channel of a skill's runs. Each has a thread of its own, whose chat is the fire."""
 

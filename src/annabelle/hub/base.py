@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeVar
 
 from annabelle.core.clock import Clock, SystemClock
-from annabelle.core.errors import StorageTrouble, Unavailable
+from annabelle.core.errors import RetryByModel, StorageTrouble, Unavailable
 from annabelle.core.home import Home
 from annabelle.core.messages import now
 from annabelle.core.secrets.redactor import Redactor
@@ -28,6 +28,8 @@ Phase = Literal["starting", "ready", "stopping"]
 _READY_SECONDS: Final = 60.0
 _DISK_SECONDS: Final = 1.0
 _log = logging.getLogger(__name__)
+_MOST_MEGABYTES: Final = 45
+"""A bot may send files of 50 MB."""
 T = TypeVar("T")
 
 
@@ -91,6 +93,17 @@ class HubBase:
     def workspace(self) -> Path:
         """The folder of the person's files."""
         return self.settings.workspace_path or self.home.workspace
+
+    def find_file(self, named: str) -> Path:
+        """A file of the workspace that goes with a message. Raises RetryByModel if it cannot be sent."""
+        file = (self.workspace / named).resolve()
+        if not file.is_relative_to(self.workspace.resolve()) or not file.is_file():
+            raise RetryByModel(
+                f"There is no file {named} in the workspace.", hint="Give its path within the workspace."
+            )
+        if file.stat().st_size > _MOST_MEGABYTES * 1024**2:
+            raise RetryByModel(f"{named} is larger than {_MOST_MEGABYTES} MB.", hint="Send a smaller file.")
+        return file
 
     @property
     def database_url(self) -> str | None:

@@ -17,7 +17,6 @@ from typing import Final
 
 from pydantic import SecretStr
 
-from annabelle.channels import EMAIL
 from annabelle.channels.channel import Attachment, ChannelAccount, NotDelivered, OutgoingPart, Poll, Update
 from annabelle.channels.email.incoming_mail import (
     MALFORMED,
@@ -37,6 +36,7 @@ from annabelle.channels.email.sender_check import is_vouched_for, read_sender
 from annabelle.channels.markdown import render_plain, render_web_html, write_buttons
 from annabelle.core.connections import MailAccount, MailServerAddress
 from annabelle.core.ids import new_id
+from annabelle.core.messages import EMAIL
 from annabelle.core.settings import Settings
 
 _POLL_SECONDS: Final = 50.0

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Literal, cast
 
-from annabelle.channels import MATRIX
 from annabelle.channels.channel import (
     Attachment,
     ChannelAccount,
@@ -22,6 +21,7 @@ from annabelle.channels.channel import (
 from annabelle.channels.markdown import render_plain, render_web_html, write_buttons
 from annabelle.channels.matrix.client_api import MatrixApi, MatrixRefused
 from annabelle.core.ids import new_id
+from annabelle.core.messages import MATRIX
 from annabelle.core.tools import JsonObject
 
 _POLL_SECONDS: Final = 50

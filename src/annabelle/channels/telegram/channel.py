@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal, cast
 
-from annabelle.channels import TELEGRAM
 from annabelle.channels.channel import (
     Attachment,
     ChannelAccount,
@@ -21,6 +20,7 @@ from annabelle.channels.channel import (
 )
 from annabelle.channels.markdown import render_html, render_plain
 from annabelle.channels.telegram.bot_api import BotApi
+from annabelle.core.messages import TELEGRAM
 from annabelle.core.tools import JsonObject
 
 _POLL_SECONDS: Final = 50

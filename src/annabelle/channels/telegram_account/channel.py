@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, cast
 
-from annabelle.channels import TELEGRAM_ACCOUNT
 from annabelle.channels.channel import (
     Attachment,
     ChannelAccount,
@@ -33,7 +32,7 @@ from annabelle.core.errors import (
     Unavailable,
 )
 from annabelle.core.ids import new_id
-from annabelle.core.messages import OWNER
+from annabelle.core.messages import OWNER, TELEGRAM_ACCOUNT
 from annabelle.core.tools import CallContext, JsonObject
 from annabelle.toolbox.facade import ToolServers
 from annabelle.toolbox.manifest import ChannelRules

@@ -13,10 +13,9 @@ from typing import Final
 
 from pydantic import BaseModel, Field, ValidationError
 
-from annabelle.channels import CHAT_APPS
 from annabelle.core.errors import AgentStopped, StorageTrouble, explain_os_error
 from annabelle.core.home import write_atomically
-from annabelle.core.messages import now
+from annabelle.core.messages import CHAT_APPS, now
 from annabelle.core.models import FrozenModel
 
 ALL: Final = "all"

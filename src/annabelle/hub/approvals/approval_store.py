@@ -10,6 +10,7 @@ from typing import Literal, cast
 from pydantic import ValidationError
 from sqlalchemy import Connection
 
+from annabelle.agents.kind import ParkedOutcome
 from annabelle.core.contract import AnsweredApproval, ParkedTurn, Resumption
 from annabelle.core.errors import NotAllowed, NotFound
 from annabelle.core.failpoints import failpoint
@@ -149,22 +150,13 @@ _OVER = "The question about {tools} was taken back or ran out before it could be
 _SAID = {"approved": "Approved", "denied": "Denied"}
 
 
-@dataclass(frozen=True, slots=True)
-class ParkedOutcome:
-    """The text for the person, and the open questions. `waits` is False if the turn cannot continue."""
-
-    text: str
-    questions: tuple[Approval, ...]
-    waits: bool = True
-
-
 def was_asked(conn: Connection, message: StoredMessage, turn: ParkedTurn) -> bool:
     """Whether the turn waits for questions that were really asked in it."""
     return bool(_asked_in_turn(conn, message, turn))
 
 
-def park_turn(conn: Connection, message: StoredMessage, turn: ParkedTurn) -> ParkedOutcome:
-    """Store a turn until its questions are answered. If they already are, it resumes at once."""
+def park_turn(conn: Connection, message: StoredMessage, turn: ParkedTurn, channel: str) -> ParkedOutcome:
+    """Store a turn until its questions, asked in a channel, are answered. If they already are, it resumes at once."""
     threads.touch_thread(conn, message.thread_id, now())
     asked = _asked_in_turn(conn, message, turn)
     dropped = [one.id for one in approvals.list_message_approvals(conn, message.id) if one not in asked]
@@ -177,7 +169,7 @@ def park_turn(conn: Connection, message: StoredMessage, turn: ParkedTurn) -> Par
     note_resumed(conn, message, over=False)
     resume_if_answered(conn, message)
     waiting = tuple(one for one in asked if one.state == "pending")
-    return ParkedOutcome(render_questions(waiting, message.channel) if waiting else _describe_answers(asked), waiting)
+    return ParkedOutcome(render_questions(waiting, channel) if waiting else _describe_answers(asked), waiting)
 
 
 def resume_if_answered(conn: Connection, message: StoredMessage) -> StoredMessage | None:

@@ -12,18 +12,18 @@ from typing import Final, Literal
 
 from sqlalchemy import Connection
 
+from annabelle.agents import find_kind
 from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import AnnabelleError
-from annabelle.core.messages import SKILLS, StoredEvent, now
+from annabelle.core.messages import StoredEvent, now
 from annabelle.core.ports import AuditTrail
 from annabelle.core.tools import JsonObject
 from annabelle.hub.approvals.questions import audit_approval, end_task, find_asking_task, headline
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
-from annabelle.hub.outbox import post
-from annabelle.hub.skills.fire_outcome import FireOutcome, end_fire
-from annabelle.store import approvals, memory_queue, message_state, messages, skills, threads
+from annabelle.store import approvals, memory_queue, message_state, messages, threads
 from annabelle.store.approvals import Approval, OpenQuestionFilter
 from annabelle.store.database import Database
+from annabelle.store.outbox import post
 
 End = Literal["expired", "cancelled"]
 _WHY: Final[dict[End, str]] = {
@@ -57,9 +57,8 @@ def close_questions(conn: Connection, message_id: str, end: End, why: str | None
         return ClosedQuestions(message.user_id, over)
     root, task_id = message_state.load_root_message(conn, message), find_asking_task(message)
     text = f"{why or _WHY[end]}, so this was not done: {', '.join(map(headline, over))}."
-    if message.channel == SKILLS:
-        skipped = FireOutcome(state="skipped", text=text)
-        told = end_fire(conn, skills.load_fire(conn, message.chat_id), skipped, now())
+    told = find_kind(message.channel).drop_turn(conn, message, text, now())
+    if told is not None:
         return ClosedQuestions(message.user_id, over, told)
     about: JsonObject = {"ended": [one.id for one in over], "state": end}
     told = post(

@@ -8,10 +8,9 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from annabelle.channels import CHAT_APPS
 from annabelle.core.contract import TERMINAL
 from annabelle.core.errors import NotAllowed
-from annabelle.core.messages import TurnEvent
+from annabelle.core.messages import CHAT_APPS, TurnEvent
 from annabelle.core.ports import AuditTrail
 from annabelle.core.text import escape_invisible, escape_invisible_json
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, name_in_words

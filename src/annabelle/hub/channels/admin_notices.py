@@ -12,19 +12,18 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from annabelle.channels import CHAT_APPS
 from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import AnnabelleError
-from annabelle.core.messages import OWNER, StoredEvent
+from annabelle.core.messages import CHAT_APPS, OWNER, StoredEvent
 from annabelle.core.tools import JsonObject
 from annabelle.hub.approvals.questions import render_questions
 from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.notices import STARTUP, HubNotice
-from annabelle.hub.outbox import post
 from annabelle.hub.security.identities import AGENT_CHANNEL
 from annabelle.hub.security.users_file import hash_token
 from annabelle.store import approvals, channels, threads
+from annabelle.store.outbox import post
 from annabelle.store.threads import Thread
 
 _log = logging.getLogger(__name__)

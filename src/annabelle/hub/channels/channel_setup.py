@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from annabelle.channels import MATRIX, TELEGRAM, TELEGRAM_ACCOUNT
 from annabelle.channels.channel import Channel
+from annabelle.core.messages import MATRIX, TELEGRAM, TELEGRAM_ACCOUNT
 from annabelle.core.settings import Settings
 from annabelle.hub.base import HubBase
 from annabelle.hub.channels.accounts import ChannelAccounts

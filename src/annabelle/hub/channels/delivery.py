@@ -23,10 +23,10 @@ from annabelle.core.tools import JsonObject
 from annabelle.hub.base import HubBase, HubStorage, write_until_stored
 from annabelle.hub.channels.lanes import Chat, ChatLanes
 from annabelle.hub.conversations.event_log import WriteResult
-from annabelle.hub.outbox import find_file, post
 from annabelle.store import message_state, messages
 from annabelle.store.message_state import Delivery, DeliveryState
 from annabelle.store.messages import StoredMessage
+from annabelle.store.outbox import post
 
 _log = logging.getLogger(__name__)
 _RETRY_SECONDS: Final = 1.0
@@ -161,7 +161,7 @@ class ChannelDelivery:
 
     def _make_file_part(self, named: str) -> OutgoingPart:
         try:
-            return OutgoingPart("", file=find_file(self._base.workspace, named))
+            return OutgoingPart("", file=self._base.find_file(named))
         except RetryByModel as gone:  # since the message was written
             return OutgoingPart(gone.message)
 

@@ -31,9 +31,9 @@ from annabelle.hub.channels.accounts import ChannelAccounts
 from annabelle.hub.channels.lanes import Chat, ChatLanes
 from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.conversations.message_gate import MessageGate
-from annabelle.hub.outbox import post
 from annabelle.store import channels, threads
 from annabelle.store.channels import LinkedAccount, StoredUpdate
+from annabelle.store.outbox import post
 
 _log = logging.getLogger(__name__)
 MOST_CHARS: Final = 100_000

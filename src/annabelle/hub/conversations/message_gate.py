@@ -12,12 +12,13 @@ from weakref import WeakValueDictionary
 
 from sqlalchemy import Connection
 
+from annabelle.agents import find_kind
 from annabelle.core.connections import KINDS, connection_file
 from annabelle.core.contract import TurnResult
 from annabelle.core.errors import AgentPaused, NotAllowed, Unavailable
 from annabelle.core.failpoints import failpoint
 from annabelle.core.home import Home
-from annabelle.core.messages import SKILLS, InboundMessage
+from annabelle.core.messages import InboundMessage
 from annabelle.core.secrets.redactor import Redactor, is_secret_name, passwords_in_url
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
@@ -121,7 +122,7 @@ class MessageGate:
 
     async def receive(self, message: InboundMessage) -> AdmittedMessage:
         """Store a message once and start its turn, or answer it here if it is a command or its agent is paused."""
-        if message.channel == SKILLS:
+        if not find_kind(message.channel).accepts_messages:
             raise NotAllowed("Nobody can speak in the runs of skills.", hint="Use another channel.", field="channel")
         if self._closing:
             raise Unavailable("Annabelle is shutting down.", hint="Send the message again once it is back.")

@@ -12,18 +12,18 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from annabelle.channels import CHAT_APPS
+from annabelle.agents import find_kind
+from annabelle.agents.kind import EndedTurn, ParkedOutcome
 from annabelle.core.backoff import backoff_seconds
-from annabelle.core.contract import TurnBrief, TurnResult
+from annabelle.core.contract import ParkedTurn, TurnBrief, TurnResult
 from annabelle.core.errors import AnnabelleError, ErrorBody, SecurityBlocked, StorageTrouble, TurnCancelled, Unavailable
 from annabelle.core.failpoints import failpoint
-from annabelle.core.messages import SKILLS, EventType, TurnEvent, now
+from annabelle.core.messages import CHAT_APPS, EventType, TurnEvent, now
 from annabelle.core.tools import CallContext, JsonObject
 from annabelle.core.trace import use_trace
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.agents.thinker_calls import TurnFollower, failed_turn
 from annabelle.hub.approvals.approval_store import (
-    ParkedOutcome,
     load_resumption,
     park_turn,
     settle_questions,
@@ -34,13 +34,12 @@ from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters, load_call_context
 from annabelle.hub.memory.idle_threads import idle_seconds
-from annabelle.hub.outbox import describe_unasked, queue_delivery
-from annabelle.hub.skills.fire_outcome import end_run, load_run_terms
 from annabelle.hub.tasks.task_notices import tell_unheard
 from annabelle.hub.trust.guard import MessageGuard, was_sender_told
 from annabelle.store import memory_queue, messages, threads, tool_calls
 from annabelle.store.approvals import Approval
 from annabelle.store.messages import StoredMessage
+from annabelle.store.outbox import describe_unasked, queue_delivery
 from annabelle.toolbox.facade import Toolbox
 
 _APOLOGY = ErrorBody(code="internal_error", message="The turn failed without saying why.")
@@ -78,9 +77,8 @@ def deliver(
     if not messages.set_message_state(conn, message_id, "done" if result.success else "failed"):
         messages.release_claim(conn, message_id)
         return WriteResult(Delivered(message, messages.find_answer(conn, message_id)), message.user_id)
-    if message.channel == SKILLS:
-        remember = False  # what comes of it stands in the chat that the skill reports to
-    parked = None if result.parked is None else park_turn(conn, message, result.parked)
+    kind = find_kind(message.channel)
+    parked = None if result.parked is None else _park(conn, message, result.parked)
     unheard = settle_questions(conn, message) if parked is None else []
     unknown = tool_calls.list_unknown_calls(conn, message_id)
     reply = (
@@ -100,12 +98,17 @@ def deliver(
         ],
     )
     written += tell_unheard(conn, message)
-    if message.channel == SKILLS:
-        written += end_run(conn, message, result, parked, at or now())
+    written += kind.end_turn(conn, EndedTurn(message, result, at or now(), parked))
     messages.release_claim(conn, message_id)
-    if result.success and remember and not (parked is not None and parked.waits):
+    if result.success and remember and kind.remembered and not (parked is not None and parked.waits):
         _add_to_memory(conn, message, idle_seconds)
     return WriteResult(Delivered(messages.load_message(conn, message_id), reply), message.user_id, written)
+
+
+def _park(conn: Connection, message: StoredMessage, turn: ParkedTurn) -> ParkedOutcome:
+    """Ask in the words of the chat that the turn acts in."""
+    channel = load_call_context(conn, message).channel or message.channel
+    return park_turn(conn, message, turn, channel)
 
 
 def _add_to_memory(conn: Connection, message: StoredMessage, idle_seconds: float | None) -> None:
@@ -196,7 +199,7 @@ def _turn_events(
     done: JsonObject = {"success": result.success, "reply_id": reply.id if reply is not None else None}
     if result.parked is not None:
         done["parked"] = True
-    if message.channel == SKILLS:
+    if not find_kind(message.channel).accepts_messages:
         done["run"] = message.chat_id
     told.append(event("done", "done", {**done, **_reply_metadata(result, unknown)}))
     return told
@@ -304,10 +307,10 @@ class MessageWorkflow:
             resume=resume,
             unasked=describe_unasked(conn, message),
         )
-        if message.channel != SKILLS:
-            return brief
-        limits = self.agents.registry.agent(context.agent_id or "").as_profile(self.base.settings).limits
-        return brief.model_copy(update=load_run_terms(conn, message, limits, self.base.settings))
+        settings = self.base.settings
+        limits = self.agents.registry.agent(context.agent_id or "").as_profile(settings).limits
+        terms = find_kind(message.channel).load_terms(conn, message, limits, settings)
+        return brief.model_copy(update=terms)
 
     async def _follow_turn(self, message: StoredMessage, agent_id: str, brief: TurnBrief) -> TurnResult:
         if self.guard is not None:

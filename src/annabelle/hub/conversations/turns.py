@@ -9,37 +9,19 @@ from contextlib import AbstractContextManager
 
 from sqlalchemy import Connection
 
+from annabelle.agents import find_kind
 from annabelle.core.contract import TurnResult
 from annabelle.core.errors import NotAllowed, NotFound
-from annabelle.core.messages import SKILLS
 from annabelle.core.tools import CallContext
-from annabelle.store import messages, skills, threads
+from annabelle.store import messages, threads
 from annabelle.store.database import Database
 from annabelle.store.messages import StoredMessage
-from annabelle.store.threads import Thread
 
 
 def load_call_context(conn: Connection, message: StoredMessage) -> CallContext:
-    """The context of a turn's tool calls, from the stored message only: nothing the caller says.
-
-    A run of a skill acts in the chat that the skill reports to, with the skill's tools and no others (SKL-03).
-    """
+    """The context of a turn's tool calls, from the stored message only: nothing the caller says."""
     thread = threads.load_thread(conn, message.thread_id)
-    if message.channel != SKILLS:
-        return _make_call_context(message, thread)
-    skill = skills.load_skill_of_fire(conn, message.chat_id)
-    chat = thread if skill is None else threads.load_thread(conn, skill.thread_id)
-    own = {
-        "thread_id": chat.id,
-        "chat_id": chat.chat_id,
-        "channel": chat.channel,
-        "allowed_tools": () if skill is None else tuple(skill.required_tools),
-    }
-    return _make_call_context(message, thread).model_copy(update=own)
-
-
-def _make_call_context(message: StoredMessage, thread: Thread) -> CallContext:
-    return CallContext(
+    usual = CallContext(
         caller="agent",
         agent_id=thread.agent_id,
         user_id=message.user_id,
@@ -49,6 +31,7 @@ def _make_call_context(message: StoredMessage, thread: Thread) -> CallContext:
         message_id=message.id,
         trace_id=message.trace_id,
     )
+    return usual.model_copy(update=find_kind(message.channel).load_context(conn, message))
 
 
 class WorkCounter:

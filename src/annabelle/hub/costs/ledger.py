@@ -23,12 +23,12 @@ from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
 from annabelle.hub.costs.monitor import account_agent, background_account
 from annabelle.hub.notices import Notices
-from annabelle.hub.outbox import post
 from annabelle.policy import costs
 from annabelle.store import cost_control, ledger, messages, threads
 from annabelle.store.cost_control import AgentState, OverBudget, PeriodSpending
 from annabelle.store.database import Database
 from annabelle.store.ledger import SettledCall
+from annabelle.store.outbox import post
 from annabelle.store.threads import Thread
 
 

@@ -21,6 +21,7 @@ from typing import Final, cast
 
 from sqlalchemy import Connection
 
+from annabelle.agents.fire_outcome import FireOutcome, end_fire, queue_run, tell
 from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import AnnabelleError, NotAllowed, NotFound, SecurityBlocked
 from annabelle.core.failpoints import failpoint
@@ -33,7 +34,6 @@ from annabelle.hub.base import HubBase, HubStorage, write_until_stored
 from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.conversations.turns import MaintenanceGate
 from annabelle.hub.security.tool_access import ToolAccess
-from annabelle.hub.skills.fire_outcome import FireOutcome, end_fire, queue_run, tell
 from annabelle.hub.skills.skill_service import SkillService, format_moment
 from annabelle.policy.tool_traits import READING, guess_traits
 from annabelle.skills.due import plan_due

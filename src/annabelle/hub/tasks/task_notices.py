@@ -10,10 +10,10 @@ from annabelle.core.messages import StoredEvent
 from annabelle.core.tools import JsonObject, ToolResult
 from annabelle.hub.approvals import questions
 from annabelle.hub.approvals.questions import question_event
-from annabelle.hub.outbox import announce, post
 from annabelle.store import messages, tasks, threads
 from annabelle.store.approvals import Approval
 from annabelle.store.messages import StoredMessage
+from annabelle.store.outbox import announce, post
 from annabelle.store.tasks import StoredTask
 
 _TOLD_CHARS: Final = 4_000

@@ -4,38 +4,37 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 
 from sqlalchemy import Connection
 
-from annabelle.channels import CHAT_APPS
 from annabelle.core.errors import AnnabelleError, NotFound, RetryByModel
 from annabelle.core.ids import new_id
-from annabelle.core.messages import SKILLS, InboundMessage, TurnEvent
+from annabelle.core.messages import CHAT_APPS, SKILLS, InboundMessage, TurnEvent
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
+from annabelle.hub.base import HubBase
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
-from annabelle.hub.outbox import find_file, queue_delivery
 from annabelle.hub.status import HubStatus
 from annabelle.hub.trust.rules import RuleOrigin, StandingRules, describe_rule
 from annabelle.store import messages, threads
 from annabelle.store.messages import StoredMessage
+from annabelle.store.outbox import queue_delivery
 from annabelle.store.threads import Thread
 from annabelle.toolbox.catalogue import OWN_WORDS, READS, WRITES_ONCE, NativeTool, native_tool, text_parameter
 
 _CHATS_SHOWN = 20
 
 
-def send_message_tools(log: EventLog, workspace: Path) -> list[NativeTool]:
+def send_message_tools(log: EventLog, base: HubBase) -> list[NativeTool]:
     async def send(arguments: JsonObject, context: CallContext) -> ToolResult:
         text, call_id = str(arguments["message"]), context.call_id or new_id("call")
         file = arguments.get("file")
         if file is not None:
-            await asyncio.to_thread(find_file, workspace, str(file))
+            await asyncio.to_thread(base.find_file, str(file))
 
         def write(conn: Connection) -> WriteResult[StoredMessage]:
             thread = _resolve_thread(conn, arguments, context)
             # Whoever reads the thread itself is told where the file is; a chat app has it sent.
-            path = "" if file is None or thread.channel in CHAT_APPS else f"\n\n{workspace / str(file)}"
+            path = "" if file is None or thread.channel in CHAT_APPS else f"\n\n{base.workspace / str(file)}"
             # `reply_to` is the message of the turn, so that its delivery finds what was sent.
             about = _resolve_answered(conn, arguments, thread) | ({} if file is None else {"file": file})
             said = messages.add_agent_message(

@@ -16,7 +16,7 @@ from annabelle.hub.tools.tool_search import ToolSearch, get_tool_catalog_tool
 def register_native_tools(hub: HubContext, calls: BackgroundCalls) -> None:
     """Register the hub's own tools now, and the plain memory tools once there is a memory server."""
     toolbox, agents, tasks = hub.toolbox, hub.agents.registry, hub.services.tasks
-    sending = send_message_tools(hub.storage.events, hub.base.workspace)
+    sending = send_message_tools(hub.storage.events, hub.base)
     own = [get_status_tool(hub.status), get_tool_catalog_tool(toolbox, agents), *sending]
     handing_on = [spawn_subagent_tool(tasks), queue_task_tool(tasks, calls, toolbox), get_job_status_tool(tasks)]
     searching = ToolSearch(

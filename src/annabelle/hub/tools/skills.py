@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from annabelle.agents.fire_outcome import is_reminder
 from annabelle.core.errors import AnnabelleError, RetryByModel
 from annabelle.core.result_text import for_model, make_result
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
-from annabelle.hub.skills.fire_outcome import is_reminder
 from annabelle.hub.skills.skill_service import SkillOwner, SkillService, format_moment
 from annabelle.store.skills import StoredFire, StoredSkill
 from annabelle.toolbox.catalogue import OWN_WORDS, READS, WRITES_ONCE, NativeTool, native_tool, text_parameter

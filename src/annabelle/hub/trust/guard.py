@@ -8,9 +8,8 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from annabelle.channels import CHAT_APPS
 from annabelle.core.errors import ScannerDown, SecurityBlocked
-from annabelle.core.messages import now
+from annabelle.core.messages import CHAT_APPS, now
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import ScanOutcome, parse_scans

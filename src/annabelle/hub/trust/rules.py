@@ -12,16 +12,14 @@ from typing import Final, cast
 from pydantic import ValidationError
 from sqlalchemy import Connection
 
-from annabelle.channels import CHAT_APPS
 from annabelle.core.errors import InvalidArguments
-from annabelle.core.messages import InboundMessage, StoredEvent, TurnEvent
+from annabelle.core.messages import CHAT_APPS, InboundMessage, StoredEvent, TurnEvent
 from annabelle.core.ports import AuditTrail
 from annabelle.core.secrets.forget_mask import FORGOTTEN_MASK
 from annabelle.core.text import escape_invisible
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import ToolClass
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
-from annabelle.hub.outbox import post
 from annabelle.language.lexicon import Lexicon, load_lexicon
 from annabelle.policy.intent.grammar import SENTENCE
 from annabelle.policy.intent.own_words import own_words
@@ -37,6 +35,7 @@ from annabelle.policy.rules.phrases import RulePhrase, parse_phrase
 from annabelle.policy.rules.rule import RuleMatch, StandingRule
 from annabelle.store import rules, threads
 from annabelle.store.database import Database
+from annabelle.store.outbox import post
 from annabelle.store.rules import NewRule, StoredRule
 
 _SENTENCE: Final = re.compile(SENTENCE.pattern, re.IGNORECASE)

@@ -7,14 +7,11 @@ delivered: a terminal or a program reads it from the thread, a chat app has it s
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Final
 
 from sqlalchemy import Connection
 
-from annabelle.channels import CHAT_APPS
-from annabelle.core.errors import RetryByModel
-from annabelle.core.messages import StoredEvent, TurnEvent
+from annabelle.core.messages import CHAT_APPS, StoredEvent, TurnEvent
 from annabelle.core.tools import JsonObject
 from annabelle.store import message_state, messages, threads
 from annabelle.store.messages import StoredMessage
@@ -22,8 +19,6 @@ from annabelle.store.messages import StoredMessage
 _RECENT: Final = timedelta(days=1)
 _MOST: Final = 3
 _SHOWN_CHARS: Final = 500
-_MOST_MEGABYTES: Final = 45
-"""A bot may send files of 50 MB."""
 
 
 def post(
@@ -52,16 +47,6 @@ def announce(conn: Connection, said: StoredMessage) -> list[StoredEvent]:
 def queue_delivery(conn: Connection, said: StoredMessage) -> None:
     """To be sent by its channel; a terminal or a program reads the thread, so for them it is there."""
     message_state.create_delivery(conn, said, "pending" if said.channel in CHAT_APPS else "sent")
-
-
-def find_file(workspace: Path, named: str) -> Path:
-    """The file of the workspace that goes with a message. Raises RetryByModel if it cannot be sent."""
-    file = (workspace / named).resolve()
-    if not file.is_relative_to(workspace.resolve()) or not file.is_file():
-        raise RetryByModel(f"There is no file {named} in the workspace.", hint="Give its path within the workspace.")
-    if file.stat().st_size > _MOST_MEGABYTES * 1024**2:
-        raise RetryByModel(f"{named} is larger than {_MOST_MEGABYTES} MB.", hint="Send a smaller file.")
-    return file
 
 
 def describe_unasked(conn: Connection, message: StoredMessage) -> tuple[str, ...]:
