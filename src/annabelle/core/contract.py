@@ -117,6 +117,15 @@ class Resumption(FrozenModel):
     answers: tuple[AnsweredApproval, ...]
 
 
+class BriefSection(FrozenModel):
+    """What an agent works with, such as its notes: data, shown piece by piece as far as there is room."""
+
+    name: str
+    pieces: tuple[str, ...]
+    max_tokens: int = Field(default=500, ge=1)
+    trust: Trust = "trusted"
+
+
 class TurnBrief(FrozenModel):
     """Everything a thinker needs to answer one message. It never learns which kind of agent asked (ROADMAP)."""
 
@@ -129,6 +138,8 @@ class TurnBrief(FrozenModel):
     sender_id: str
     text: str
     sent_at: datetime = Field(default_factory=now)
+    instructions: str = Field(default="", description="What this agent is there for, after the persona")
+    sections: tuple[BriefSection, ...] = ()
     conversational: bool = Field(default=True, description="Stops after send_message (LOOP-06)")
     may_be_silent: bool = Field(default=False, description="An empty answer means that there is nothing to tell")
     unasked: tuple[str, ...] = Field(

@@ -136,6 +136,8 @@ class TurnWorkflow:
                 playbooks=playbooks,
                 skills=skills,
                 unasked=brief.unasked,
+                instructions=brief.instructions,
+                sections=brief.sections,
             )
         )
         deps.trace.write("context.built", prompt.layers)

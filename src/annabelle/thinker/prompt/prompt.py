@@ -15,6 +15,7 @@ from typing import Final
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 
+from annabelle.core.contract import BriefSection
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Trust
 from annabelle.skills.playbook import Playbook
@@ -27,6 +28,7 @@ from annabelle.thinker.prompt.escape import (
     SUMMARY,
     THINKING,
     UNASKED,
+    WORKING_MATERIAL,
     WORKSPACE,
     escape_message,
     escape_section_tags,
@@ -45,6 +47,7 @@ from annabelle.thinker.prompt.skill_offer import OfferedSkills, build_skills_lay
 from annabelle.thinker.prompt.token_budget import (
     CHAT_TOKENS,
     EARLIER_TOKENS,
+    INSTRUCTIONS_TOKENS,
     MEMORIES_TOKENS,
     PLAYBOOKS_TOKENS,
     SUMMARY_TOKENS,
@@ -82,6 +85,18 @@ def build_earlier_layer(summaries: Sequence[str]) -> PromptLayer:
         EARLIER_TOKENS,
     )
     return _make_list_layer(EARLIER_SESSIONS, fitted.pieces[::-1], fitted.left_out)
+
+
+def build_sections_layer(sections: Sequence[BriefSection]) -> PromptLayer:
+    """One `<working-material>` for each section, with the pieces that fit."""
+    texts, shown, left_out = list[str](), 0, 0
+    for one in sections:
+        fitted = fit_pieces((f"- {escape_text(' '.join(piece.split()))}" for piece in one.pieces), one.max_tokens)
+        if fitted.pieces:
+            body = "\n" + "\n".join(fitted.pieces) + "\n"
+            texts.append(make_element(WORKING_MATERIAL, body, name=one.name, trust=_trust_label(one.trust)))
+        shown, left_out = shown + len(fitted.pieces), left_out + fitted.left_out
+    return PromptLayer("\n".join(texts), shown, left_out)
 
 
 def build_playbooks_layer(playbooks: Sequence[Playbook]) -> PromptLayer:
@@ -209,6 +224,8 @@ class TurnContext:
     playbooks: tuple[Playbook, ...] = ()
     unasked: tuple[str, ...] = ()
     skills: OfferedSkills = field(default_factory=OfferedSkills)
+    instructions: str = ""
+    sections: tuple[BriefSection, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +239,7 @@ class FreshContext:
     skills: str = ""
     memories: str = ""
     unasked: str = ""
+    sections: str = ""
 
     def render(self, *, tools: bool, workspace: str = "", thinking: str = "") -> str:
         """All fresh layers in order, with the workspace and thinking of the current request."""
@@ -230,7 +248,8 @@ class FreshContext:
         )
         working = build_section(WORKSPACE, workspace, WORKSPACE_TOKENS).text
         thought = build_section(THINKING, thinking, THINKING_TOKENS).text
-        layers = (now, self.earlier, self.playbooks, self.skills, working, thought, self.memories, self.unasked)
+        earlier, recent = (self.earlier, self.playbooks, self.skills, self.sections), (self.memories, self.unasked)
+        layers = (now, *earlier, working, thought, *recent)
         return "\n".join(layer for layer in layers if layer)
 
 
@@ -281,7 +300,8 @@ class LayeredPromptBuilder:
         summary = build_section(SUMMARY, session.compaction, SUMMARY_TOKENS)
         chosen = self._history.choose(session.turns, context.history_messages, await self._score_older_turns(context))
         earlier, playbooks = build_earlier_layer(session.summaries), build_playbooks_layer(context.playbooks)
-        skills = build_skills_layer(context.skills)
+        skills, sections = build_skills_layer(context.skills), build_sections_layer(context.sections)
+        instructions = truncate_to_tokens(escape_section_tags(context.instructions), INSTRUCTIONS_TOKENS)
         memories = build_memories_layer(
             recalled.memories, self._time_zone, _user_texts(chosen.messages), recalled.kept_back
         )
@@ -294,6 +314,8 @@ class LayeredPromptBuilder:
                 "earlier-sessions": earlier,
                 "playbooks": playbooks,
                 "skills": skills,
+                "instructions": PromptLayer(instructions),
+                "sections": sections,
                 "memories": memories,
             }
         )
@@ -308,7 +330,11 @@ class LayeredPromptBuilder:
             layers["trouble"] = list(recalled.trouble)
         return TurnPrompt(
             static=ModelRequest(
-                parts=[SystemPromptPart(content="\n\n".join(filter(None, (PREAMBLE, persona.text, profile.text))))]
+                parts=[
+                    SystemPromptPart(
+                        content="\n\n".join(filter(None, (PREAMBLE, persona.text, instructions, profile.text)))
+                    )
+                ]
             ),
             history=[*_summary_messages(summary.text), *chosen.messages],
             user=ModelRequest(parts=[UserPromptPart(content=context.text)]),
@@ -320,6 +346,7 @@ class LayeredPromptBuilder:
                 skills=skills.text,
                 memories=memories.text,
                 unasked=build_section(UNASKED, "\n".join(context.unasked), UNASKED_TOKENS).text,
+                sections=sections.text,
             ),
             layers=layers,
         )

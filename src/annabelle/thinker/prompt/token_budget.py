@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 PERSONA_TOKENS: Final = 600
+INSTRUCTIONS_TOKENS: Final = 1_000
 PROFILE_TOKENS: Final = 300
 SUMMARY_TOKENS: Final = 400
 CHAT_TOKENS: Final = 25
