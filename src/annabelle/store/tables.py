@@ -392,3 +392,47 @@ fires = Table(
     Index(None, "user_id", "due_at"),
     _partial_index("ix_fires_open", "due_at", where="state IN ('due', 'started', 'waiting')"),
 )
+
+goals = Table(
+    "goals",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("user_id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("title", SafeText, nullable=False),
+    Column("description", SafeText, nullable=False),
+    Column("instructions", SafeText, nullable=False),
+    Column("tools", JsonText, nullable=False),  # besides those that every goal has
+    Column("state", Text, nullable=False),  # working | waiting | archived
+    Column("position", Integer, nullable=False),  # in the person's own order
+    Column("created_at", UtcTimestamp, nullable=False),
+    Column("updated_at", UtcTimestamp, nullable=False),
+    Index(None, "user_id", "position"),
+)
+
+goal_notes = Table(
+    "goal_notes",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("user_id", Text, nullable=False),
+    Column("goal_id", Text, ForeignKey("goals.id")),  # none: it belongs to no goal yet
+    Column("title", SafeText, nullable=False),
+    Column("content", SafeText, nullable=False),
+    Column("written_by", Text, nullable=False),  # user | agent
+    Column("read_from", JsonText),  # foreign content that was read before it was written
+    Column("created_at", UtcTimestamp, nullable=False),
+    Column("updated_at", UtcTimestamp, nullable=False),
+    Index(None, "goal_id", "created_at"),
+    Index(None, "user_id", "created_at"),
+)
+
+goal_learnings = Table(
+    "goal_learnings",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("goal_id", Text, ForeignKey("goals.id"), nullable=False),
+    Column("content", SafeText, nullable=False),
+    Column("read_from", JsonText),
+    Column("created_at", UtcTimestamp, nullable=False),
+    Index(None, "goal_id", "created_at"),
+)
