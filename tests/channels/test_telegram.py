@@ -7,7 +7,9 @@ import time
 
 import pytest
 
-from channels.bot_api_double import SentMessage
+from annabelle.channels.telegram.bot_api import BotApi
+from annabelle.channels.telegram.channel import TelegramChannel
+from channels.bot_api_double import TOKEN, SentMessage
 from channels.conftest import Chatting
 from hub.hubs import wait_for
 from support.scripted_model import plan_text
@@ -115,7 +117,8 @@ def test_a_long_answer_comes_in_parts_and_code_stays_code(chatting: Chatting) ->
 
 
 @pytest.mark.req("CHN-05")
-def test_what_telegram_cannot_parse_is_sent_as_plain_text(chatting: Chatting) -> None:
+@pytest.mark.incident("I-12")
+def test_what_telegram_cannot_parse_is_sent_as_plain_text_and_nothing_has_a_preview(chatting: Chatting) -> None:
     chatting.pair()
 
     def refuse(method: str, given: dict[str, object]) -> tuple[int, dict[str, object]] | None:
@@ -125,6 +128,9 @@ def test_what_telegram_cannot_parse_is_sent_as_plain_text(chatting: Chatting) ->
 
     chatting.bot.refuse = refuse
     assert chatting.ask(plan_text([], say="It is **bold** & plain."), "bold").text == "It is bold & plain."
+    given = [given for method, given in chatting.bot.calls if method == "sendMessage"]
+    assert {one["text"] for one in given} >= {"It is <b>bold</b> &amp; plain.", "It is bold & plain."}
+    assert [one for one in given if one.get("link_preview_options") != {"is_disabled": True}] == []
 
 
 @pytest.mark.req("CHN-04", "TRU-02")
@@ -174,6 +180,15 @@ def test_a_file_that_a_person_sends_lies_in_the_workspace(chatting: Chatting) ->
     (kept,) = (chatting.hub.home.workspace / "received").iterdir()
     assert kept.read_bytes() == b"milk, eggs"
     assert kept.name.endswith("list.txt")
+
+
+@pytest.mark.req("CHN-01")
+def test_of_a_picture_the_largest_size_is_fetched() -> None:
+    sizes = [{"file_id": "thumb", "file_size": 900}, {"file_id": "whole", "file_size": 90_000}]
+    message = {"message_id": 1, "from": {"id": 7}, "chat": {"id": 7, "type": "private"}, "date": 0, "photo": sizes}
+    update = TelegramChannel(BotApi("http://127.0.0.1:9", TOKEN)).read({"message": message})
+    assert update is not None
+    assert [(one.id, one.kind, one.size) for one in update.attachments] == [("whole", "image", 90_000)]
 
 
 @pytest.mark.req("CHN-02")

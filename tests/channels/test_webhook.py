@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import httpx
@@ -9,7 +10,7 @@ import pytest
 
 from annabelle.core.home import Home
 from channels.bot_api_double import TOKEN, BotApiDouble
-from channels.conftest import Chatting
+from channels.conftest import OWNER_ACCOUNT, Chatting
 from hub.hubs import HubProcess, wait_for
 from support.network import free_port
 from support.scripted_model import ScriptedServer, plan_text
@@ -41,10 +42,19 @@ def test_an_update_that_telegram_brings_is_answered(called: Chatting) -> None:
 def test_without_the_secret_nothing_comes_in(called: Chatting) -> None:
     called.pair()
     address = called.bot.webhook["url"]
-    update = {"update_id": 99, "message": {"message_id": 99}}
+    forged = {
+        "message_id": 99,
+        "from": {"id": OWNER_ACCOUNT, "is_bot": False},
+        "chat": {"id": OWNER_ACCOUNT, "type": "private"},
+        "date": int(time.time()),
+        "text": plan_text([], say="Forged."),
+    }
+    update = {"update_id": 99, "message": forged}
     assert httpx.post(address, json=update).status_code == 401
     wrong = {"X-Telegram-Bot-Api-Secret-Token": "wrong"}
     assert httpx.post(address, json=update, headers=wrong).status_code == 401
+    called.ask(plan_text([], say="Genuine."), "Genuine.")
+    assert "Forged." not in called.bot.texts()
 
 
 @pytest.mark.req("CHN-02", "CHN-03")

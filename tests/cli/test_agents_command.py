@@ -13,10 +13,14 @@ from cli.terminal import run
 def test_an_agent_is_shown_with_its_turns_its_costs_and_what_holds_it_back(running: dict[str, str]) -> None:
     assert "Nobody has written to it yet" in run(running, "agents", "show", "annabelle").stdout
     assert "starts with its next message" in run(running, "agents").stdout
-    assert run(running, "ask", "--chat", "a", "good morning to you").returncode == 0
+    assert run(running, "ask", "--chat", "a", "is anybody there").returncode == 0
+    assert run(running, "ask", "--chat", "b", "good morning to you").returncode == 0
     shown = json.loads(run(running, "agents", "show", "annabelle", "--json").stdout)
     assert shown["agent"]["state"] == "running"
-    assert [(turn["state"], turn["text"]) for turn in shown["turns"]] == [("done", "good morning to you")]
+    turns = [("done", "good morning to you"), ("done", "is anybody there")]
+    assert [(turn["state"], turn["text"]) for turn in shown["turns"]] == turns, "the newest first"
+    newest = json.loads(run(running, "agents", "show", "annabelle", "--last", "1", "--json").stdout)["turns"]
+    assert [turn["text"] for turn in newest] == ["good morning to you"]
     assert shown["callsToday"] >= 1
     assert shown["halt"] is None
     text = run(running, "agents", "show", "annabelle").stdout

@@ -119,6 +119,22 @@ def test_while_a_hub_runs_it_is_asked_and_its_surroundings_are_looked_at(running
 
 
 @pytest.mark.req("DIA-04")
+def test_fix_leaves_the_files_of_a_running_hub_alone(running: dict[str, str]) -> None:
+    home = Home(Path(running["ANNABELLE_HOME"]))
+    log, known = home.logs / "large.log", home.known_servers_file.read_bytes()
+    with log.open("wb") as file:
+        file.truncate(50_000_000)
+    home.known_servers_file.write_text('{"servers": [')
+    try:
+        assert json.loads(run(running, "doctor", "--fix", "--json").stdout)["fixed"] == []
+        assert log.stat().st_size == 50_000_000
+        assert home.known_servers_file.read_text() == '{"servers": ['
+    finally:
+        log.unlink(missing_ok=True)
+        home.known_servers_file.write_bytes(known)
+
+
+@pytest.mark.req("DIA-04")
 def test_the_table_has_the_gravest_first_with_what_to_do_in_the_words_of_the_terminal(
     home: Home, doctor: Doctor
 ) -> None:

@@ -52,7 +52,7 @@ def test_what_was_stopped_is_stopped_for_whoever_reads_the_file_next(home: Home)
     Halts(home.halts_file).check("annabelle")
 
 
-@pytest.mark.req("TRU-06")
+@pytest.mark.req("TRU-06", "CMD-02")
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"agents": 5}', b"\xff\xfe"])
 def test_a_damaged_file_stops_everything(home: Home, damage: bytes) -> None:
     home.halts_file.write_bytes(damage)

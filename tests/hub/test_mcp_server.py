@@ -17,6 +17,11 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
+from annabelle.core.contract import TurnBrief, TurnResult
+from annabelle.core.home import Home
+from annabelle.hub.mcp import own_tools
+from annabelle.hub.mcp.own_tools import McpCaller, OwnTools
+from hub.approvals.house import a_house
 from hub.hubs import HubProcess, wait_for
 from support.scripted_model import Reply, Rule, ScriptedServer
 from support.timing import seconds
@@ -281,6 +286,28 @@ async def test_what_was_said_unasked_is_told_once_and_never_to_another_agent(hub
         assert "look at the grants" in text_of(await client.call_tool("check_notifications", {"after": 0}))
         assert "look at the grants" not in text_of(await client.call_tool("check_notifications", {}))
         assert "look at the grants" not in text_of(await other.call_tool("check_notifications", {"after": 0}))
+
+
+async def test_an_answer_that_takes_longer_than_a_client_waits_is_told_later_and_once(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_tools, "WAIT_SECONDS", 0.1)
+    async with a_house(home) as house:
+        identities, released = house.hub.security.identities, asyncio.Event()
+        caller = McpCaller.from_identity(identities.identify(home.token_file.read_bytes().strip()))
+        tools, turn = OwnTools(house.hub), house.thinker._turn
+
+        async def take_long(brief: TurnBrief) -> TurnResult:
+            await released.wait()
+            return await turn(brief)
+
+        monkeypatch.setattr(house.thinker, "_turn", take_long)
+        assert "still at it" in (await tools.chat(caller, {"message": "Hello"})).text
+        assert "You said: " not in (await tools.check_notifications(caller, {})).text
+        released.set()
+        await house.hub.conversations.turns.wait_all_over(seconds(20))
+        assert "You said: " in (await tools.check_notifications(caller, {})).text
+        assert "You said: " not in (await tools.check_notifications(caller, {})).text
 
 
 async def test_a_change_of_the_tools_is_told_to_old_and_new_clients(make_hub: Callable[..., HubProcess]) -> None:

@@ -185,13 +185,14 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
 async def test_what_could_not_be_sent_is_sent_later_and_the_trouble_is_logged_once(
-    tmp_path: Path, collector: Collector, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, collector: Collector, caplog: pytest.LogCaptureFixture, status: int
 ) -> None:
     caplog.set_level("INFO")
     traces = TraceFile(tmp_path / "traces.jsonl", "hub", Redactor())
     exporter = make_exporter(tmp_path / "traces.jsonl", otel_exporter_otlp_endpoint=f"{collector.url}/v1/traces")
-    collector.status = 503
+    collector.status = status
     await exporter.start()
     try:
         for number in range(3):

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
 import tomllib
+from itertools import takewhile
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from annabelle import __version__
+from annabelle.cli.app import app
 from annabelle.hub.diagnosis.installation import ALWAYS, WHILE_STOPPED
 from annabelle.hub.diagnosis.report import CHECKS
 from support.few_servers import NAMES
@@ -78,6 +84,43 @@ def test_links_between_pages_lead_to_files(root: Path):
         if "://" not in target and not (page.parent / target).exists()
     ]
     assert broken == []
+
+
+def find_commands(page: str) -> list[str]:
+    """The commands of a page: lines of its examples, and those its sentences name."""
+    parts = page.replace("\\\n", " ").split("```")
+    lines = [line.strip().removeprefix("$ ") for block in parts[1::2] for line in block.splitlines()]
+    named = [span for text in parts[::2] for span in re.findall(r"`(annabelle [^`\n]+)`", text)]
+    return [one for one in (*lines, *named) if one.startswith("annabelle ")]
+
+
+def parse_command(words: list[str]) -> None:
+    """Read the words as the terminal would, without doing anything."""
+    context = get_command(app).make_context("annabelle", words)
+    while isinstance(context.command, TyperGroup) and (rest := [*context._protected_args, *context.args]):
+        name, command, rest = context.command.resolve_command(context, rest)
+        assert command is not None
+        context = command.make_context(name, rest, parent=context)
+
+
+@pytest.mark.req("UX-03")
+def test_every_command_that_a_page_names_exists_with_its_options(root: Path):
+    wrong: list[str] = []
+    found = 0
+    for page in [root / "README.md", *(root / "docs").rglob("*.md")]:
+        for command in find_commands(page.read_text()):
+            words = list(takewhile(lambda word: word not in ("|", ">", "<"), shlex.split(command, comments=True)[1:]))
+            found += 1
+            try:
+                parse_command(words)
+            except typer.Exit:  # of --help
+                pass
+            except Exception as error:
+                # A sentence may name a command without what it is used on.
+                if not str(error).startswith("Missing parameter"):
+                    wrong.append(f"{page.relative_to(root)}: {command}: {error}")
+    assert found > 100, "the pattern finds them"
+    assert wrong == []
 
 
 @pytest.mark.req("PKG-01")

@@ -31,6 +31,8 @@ class TelegramDouble:
         self.read_up_to: dict[int, int] = {}
         self.contacts: set[int] = set()
         self.random_ids: dict[int, int] = {}
+        self.previewed: list[str] = []
+        """What was sent so that Telegram looks at its links."""
         self.not_addable: set[int] = set()
         self.failures: list[Exception] = []
         self.revoked = False
@@ -239,6 +241,8 @@ class ClientDouble:
         reply = request.reply_to and types.MessageReplyHeader(reply_to_msg_id=request.reply_to.reply_to_msg_id)
         sent = telegram.write(marked, request.message, sender=ME, reply_to=reply)
         telegram.random_ids[request.random_id] = sent.id
+        if not request.no_webpage:
+            telegram.previewed.append(request.message)
         if marked > 0:
             return types.UpdateShortSentMessage(id=sent.id, pts=1, pts_count=1, date=STARTED, out=True)
         numbered = types.UpdateMessageID(id=sent.id, random_id=request.random_id)

@@ -146,6 +146,7 @@ def _times_by_name(found: list[JsonObject]) -> list[tuple[str, str]]:
     ]
 
 
+@app.command()
 def files(json: Json = False) -> None:
     """List the skills that lie in your home as SKILL.md files, and why others are not used."""
     folder = SkillFolder.open_home(Home.from_environment())

@@ -62,6 +62,9 @@ def unlink_account(connection: Connection, channel: str, account_id: str) -> boo
     removed = connection.execute(
         delete(accounts).where(accounts.c.channel == channel, accounts.c.account_id == account_id)
     )
+    unread = select(updates).where(updates.c.channel == channel, updates.c.content.is_not(None))
+    waiting = [(one.position, one.content or {}) for one in read_all(connection, StoredUpdate, unread)]
+    close_updates(connection, [position for position, content in waiting if content.get("sender_id") == account_id])
     return removed.rowcount == 1
 
 

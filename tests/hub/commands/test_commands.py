@@ -12,6 +12,7 @@ from annabelle.core.home import Home
 from annabelle.core.messages import OWNER, InboundMessage
 from annabelle.hub.agents.halts import Halts
 from annabelle.hub.commands.catalogue import COMMANDS
+from annabelle.hub.security.users_file import set_admin
 from annabelle.store import tool_calls
 from hub.approvals.house import House, a_house, client
 from hub.commands.conftest import Speaker, add_memory, let_in
@@ -68,6 +69,16 @@ async def test_the_latest_warnings_of_all_logs_are_shown_and_nothing_else(owner:
 
 
 @pytest.mark.req("CMD-01")
+async def test_the_end_of_a_long_log_is_looked_through_and_not_its_beginning(owner: Speaker) -> None:
+    early, late = (f"2026-11-18 0{hour}:00:00,000 ERROR   - annabelle.x: in hour {hour}\n" for hour in (1, 2))
+    quiet = "2026-11-18 01:30:00,000 INFO    - annabelle.x: nothing\n" * 200
+    (owner.house.hub.base.home.logs / "filer.log").write_text(early + quiet + late)
+    shown = await owner.say("/logs 50")
+    assert "in hour 2 [filer]" in shown
+    assert "in hour 1" not in shown
+
+
+@pytest.mark.req("CMD-01")
 @pytest.mark.parametrize("wrong", ["/logs 0", "/logs 51", "/logs ten", "/logs 5 5", "/security 0", "/security ²",
     "/delete", "/delete 0h", "/delete 1000h", "/delete 501", "/delete 0", "/delete tomorrow", "/delete today now",
     "/delete messages", "/delete confirm today", "/kill everything", "/kill all now", "/status full", "/cron x",
@@ -113,8 +124,10 @@ async def test_an_admin_of_users_json_may_stop_and_resume_and_loses_it_with_the_
     ada = await let_in(house, "ada", admin=True)
     assert "scheduler is stopped" in await ada.say("/kill scheduler")
     assert await ada.say("/resume scheduler") == "scheduler goes on."
-    grace = await let_in(house, "grace")
-    assert "Only an admin" in await grace.say("/kill")
+    set_admin(house.hub.base.home.users_file, "ada", admin=False)
+    house.hub.security.users.reload_if_changed()
+    assert "Only an admin" in await ada.say("/kill scheduler")
+    assert Halts(house.hub.base.home.halts_file).stopped == ()
 
 
 @pytest.mark.req("CMD-01")

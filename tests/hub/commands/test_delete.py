@@ -68,7 +68,7 @@ async def test_only_the_range_is_deleted_in_whole_turns(
 ) -> None:
     noon = now().replace(hour=12)
     monkeypatch.setattr("annabelle.hub.base.SystemClock.now", lambda _self: noon)
-    for text, at in (("older", timedelta(days=9)), ("yesterday", timedelta(hours=24)), ("now", timedelta(minutes=1))):
+    for text, at in (("older", timedelta(days=7)), ("yesterday", timedelta(hours=24)), ("now", timedelta(minutes=1))):
         said = str((await owner.post(text))["messageId"])
         await house.hub.storage.database.write(lambda conn, one=said, ago=at: set_time(conn, one, noon - ago))
     await owner.say("/status")

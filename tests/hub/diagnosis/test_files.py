@@ -145,6 +145,18 @@ async def test_the_hub_counts_once_an_hour_and_keeps_a_week(home: Home, clock: V
 
 
 @pytest.mark.req("DIA-02")
+async def test_errors_of_this_hour_count_in_all_logs_also_where_one_was_rotated(
+    home: Home, clock: VirtualClock, examine: Examined
+) -> None:
+    write_baseline(home, clock, 6, 1, 0)
+    write_log(home, clock, 1, 0)
+    write_log(home, clock, 1, 0, "hub.log")
+    assert await examine("error-rate-baseline") == []
+    write_log(home, clock, 1, 0, "filer.log.1")
+    assert await examine.severities("error-rate-baseline") == ["warning"]
+
+
+@pytest.mark.req("DIA-02")
 async def test_a_torn_baseline_is_put_aside_begun_again_and_said_once(
     home: Home, examine: Examined, house: House
 ) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -138,6 +139,8 @@ async def test_every_six_hours_the_owner_hears_of_changes_and_of_nothing_else(
     assert (await house.said())[1].startswith("Something changed:\n✓ No longer so: Background work of other")
     fires = [fire for fire in await house.service.history(OWNER, None, 50) if fire.name == "Health Report"]
     assert [fire.state for fire in fires] == ["finished"] * 4
+    times = sorted(fire.due_at for fire in fires)
+    assert {later - earlier for earlier, later in pairwise(times)} == {SIX_HOURS}
 
 
 @pytest.mark.req("DIA-03", "DUR-03")

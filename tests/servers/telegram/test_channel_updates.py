@@ -77,13 +77,17 @@ async def test_a_flood_is_read_page_by_page(tool: CallTool, telegram: TelegramDo
 
 
 @pytest.mark.req("TRU-02")
-async def test_a_reply_with_the_same_key_is_sent_once(tool: CallTool, telegram: TelegramDouble) -> None:
+@pytest.mark.incident("I-12")
+async def test_a_reply_with_the_same_key_is_sent_once_and_without_a_preview(
+    tool: CallTool, telegram: TelegramDouble
+) -> None:
     telegram.write(ADA, "Hello?")
     await read(tool, None)
     for _ in range(2):
         await tool("send_reply", chat_id=str(ADA), message="Hello, Ada.", key="msg_1.0")
     await tool("send_reply", chat_id=str(ADA), message="Again.", key="msg_1.1")
     assert telegram.texts(ADA) == ["Hello?", "Hello, Ada.", "Again."]
+    assert telegram.previewed == []
 
 
 async def test_a_foreign_cursor_is_refused(tool: CallTool) -> None:

@@ -138,22 +138,24 @@ class ChannelInbox:
 
     async def _read_chat(self, chat: Chat, rows: Sequence[StoredUpdate]) -> None:
         await self._list_stale([row for row in rows if row.stale])
+        waits = False
         for row in rows:
             if row.stale or row.content is None:
                 continue
             update = Update.model_validate(row.content)
-            if update.text.startswith("/"):
-                wait = 0.0
-            elif self._deps.halted(row.channel):
-                continue  # until it goes on; only commands are read
+            is_command = self._deps.gate.commands.parse(update.text) is not None
+            waits = waits or self._deps.halted(row.channel)
+            if not is_command and not waits and (seconds := self._seconds_to_wait(chat)) > 0:
+                self._retry_in(seconds)
+                waits = True
+            if waits and not is_command:
+                continue  # a command is read at once, and nothing else overtakes what waits
+            if await self._take(row, update):
+                self._wake.set()  # more may have come meanwhile
+            elif is_command:
+                return
             else:
-                wait = self._seconds_to_wait(chat)
-            if wait > 0:
-                self._retry_in(wait)
-                return
-            if not await self._take(row, update):
-                return
-            self._wake.set()  # more may have come meanwhile
+                waits = True
 
     def _seconds_to_wait(self, chat: Chat) -> float:
         """Until another message of this chat may be read: so many in each cycle."""

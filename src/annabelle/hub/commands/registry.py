@@ -36,7 +36,11 @@ class CommandRegistry:
 
     def find(self, message: InboundMessage) -> ParsedCommand | None:
         """The command in a message; None if it is for the model. Only a person gives commands."""
-        match = _COMMAND.fullmatch(message.text.strip()) if message.source == "user" else None
+        return self.parse(message.text) if message.source == "user" else None
+
+    def parse(self, text: str) -> ParsedCommand | None:
+        """The command in what a person wrote; None if it is for the model."""
+        match = _COMMAND.fullmatch(text.strip())
         if match is None:
             return None
         name, words = match[1].lower(), tuple((match[2] or "").split())
