@@ -123,3 +123,4 @@ async def test_without_a_thinker_a_channel_is_only_written_to_by_tools(
         assert called.json()["is_error"] is False, called.text
         await hub.wait_for(lambda: "By a tool." in bot[0].texts(), "what the tool sent")
         assert {method for method, _ in bot[0].calls} == {"sendMessage"}
+        assert [one.state for one in hub.house.hub.conversations.channels.statuses()] == ["stopped"]

@@ -36,6 +36,16 @@ def test_code_is_whole_code_on_both_sides_of_a_cut() -> None:
     assert shown == lines
 
 
+@pytest.mark.parametrize("closing", ["```", "`````"])
+def test_blank_lines_of_code_stay_and_no_fence_is_added(closing: str) -> None:
+    lines = ["", "", *(f"line {number}\n\n" for number in range(12))]
+    text = "\n".join(["```", *lines, closing])
+    parts = split_markdown(text, 40)
+    assert len(parts) > 2
+    inside = [line for part in parts for line in part.splitlines()[1:-1]]
+    assert inside == text.splitlines()[1:-1]
+
+
 _marks = st.sampled_from(["a word ", "\n", "\n\n", "```\n", "```py\n", "~~~\n", "- ", " "])
 _paragraphs = st.integers(1, 150).map(lambda length: "x" * length + "\n\n")
 

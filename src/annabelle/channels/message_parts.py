@@ -42,29 +42,33 @@ def _blocks(text: str) -> Iterator[str]:
             lines, fence = [line], opened[1]
             continue
         lines.append(line)
-        if fence and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+        if fence and _closes(line, fence):
             yield "\n".join(lines)
             lines, fence = [], ""
     if lines:
         yield "\n".join(lines)
 
 
+def _closes(line: str, fence: str) -> bool:
+    """A fence is closed by as many of its signs, or more, and nothing else."""
+    return line.strip().startswith(fence) and not line.strip().strip(fence[0])
+
+
 def _cut_block(block: str, longest: int) -> list[str]:
     lines = block.splitlines()
     opened = _FENCE.match(lines[0])
     head, tail = ("", "") if opened is None else (f"{lines[0][:80]}\n", f"\n{opened[1]}")
-    inside = lines if opened is None else lines[1 : -1 if lines[-1].strip() == opened[1] else None]
+    inside = lines if opened is None else lines[1 : -1 if _closes(lines[-1], opened[1]) else None]
     room = max(longest - len(head) - len(tail), 1)
     cut: list[str] = []
-    part = ""
-    for line in inside:
-        for piece in _cut_line(line, room):
-            if part and len(part) + len(piece) + 1 > room:
-                cut.append(part)
-                part = piece
-            else:
-                part = f"{part}\n{piece}" if part else piece
-    return [f"{head}{one}{tail}" for one in (*cut, part)]
+    part: str | None = None
+    for piece in (piece for line in inside for piece in _cut_line(line, room)):
+        if part is not None and len(part) + len(piece) + 1 > room:
+            cut.append(part)
+            part = piece
+        else:
+            part = piece if part is None else f"{part}\n{piece}"
+    return [f"{head}{one}{tail}" for one in (*cut, part or "")]
 
 
 def _cut_line(line: str, room: int) -> Iterator[str]:

@@ -52,7 +52,8 @@ class HubChannels:
         self._delivery, self._answered = ChannelDelivery(deps.base, deps.storage), AnsweredQuestions(deps.storage)
         self._tasks = BackgroundTasks()
         self._opened = {channel.name: channel for channel in opened}
-        self._statuses = {name: ChannelStatus(name, "connecting") for name in self._opened}
+        state: ChannelState = "connecting" if deps.base.settings.thinker_enabled else "stopped"
+        self._statuses = {name: ChannelStatus(name, state) for name in self._opened}
 
     @property
     def names(self) -> frozenset[str]:
