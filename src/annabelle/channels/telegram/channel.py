@@ -11,6 +11,7 @@ from typing import Final, Literal, cast
 
 from annabelle.channels import TELEGRAM
 from annabelle.channels.channel import (
+    MALFORMED,
     Attachment,
     ChannelAccount,
     DeliveryUnknown,
@@ -78,7 +79,7 @@ class TelegramChannel:
                 return self._read_press(pressed)
             message = raw.get("message")
             return self._read_message(cast("JsonObject", message)) if isinstance(message, dict) else None
-        except (KeyError, TypeError, ValueError, OverflowError, OSError) as error:
+        except MALFORMED as error:
             _log.warning("An update of Telegram cannot be read: %s", type(error).__name__)
             return None
 
