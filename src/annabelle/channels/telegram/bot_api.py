@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
@@ -35,7 +36,7 @@ class BotApi:
                 reply = await http.post(url, json=dict(arguments), timeout=timeout)
             else:
                 field, path = file
-                form = {name: str(value) for name, value in arguments.items()}
+                form = {name: one if isinstance(one, str) else json.dumps(one) for name, one in arguments.items()}
                 with path.open("rb") as content:
                     reply = await http.post(url, data=form, files={field: (path.name, content)}, timeout=timeout)
         return self._read(reply)
