@@ -97,8 +97,9 @@ class ChannelDelivery:
             sent.append(None)  # the hub was killed while it sent this part
         while len(sent) < len(parts):
             failpoint("hub.before_send")
+            part = parts[len(sent)]
             try:
-                sent.append(await channel.send(message.chat_id, parts[len(sent)]))
+                sent.append(await channel.send(message.chat_id, part))
             except DeliveryUnknown as unknown:
                 _log.warning("%s: %s", message.id, unknown.message)
                 if may_repeat:
@@ -111,6 +112,11 @@ class ChannelDelivery:
                     return None
                 await self._finish(message, "pending", sent)
                 return refused.retry_after
+            except OSError as gone:
+                if part.file is None:
+                    raise
+                parts[len(sent)] = replace(part, text=f"{part.file.name} cannot be read: {gone.strerror}.", file=None)
+                continue
             failpoint("hub.after_send")
             if len(sent) < len(parts):
                 await self._finish(message, "pending", sent)
