@@ -58,7 +58,7 @@ def list_accounts(connection: Connection) -> list[LinkedAccount]:
 
 
 def unlink_account(connection: Connection, channel: str, account_id: str) -> bool:
-    """Whether there was one. What it has sent and nobody has read yet goes with it."""
+    """Whether there was one. What it has sent and nobody has read yet is not read any more: a reader asks again."""
     removed = connection.execute(
         delete(accounts).where(accounts.c.channel == channel, accounts.c.account_id == account_id)
     )
