@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from annabelle.hub.security.users_file import add_user, remove_user
 from channels.conftest import Chatting
 from hub.hubs import wait_for
 from support.scripted_model import plan_text
@@ -155,3 +156,56 @@ def test_a_name_that_no_file_can_have_is_a_file_that_is_not_there(chatting: Chat
     chatting.pair()
     send_file(chatting, name, "{result}")
     assert "There is no file" in chatting.wait_for_text("ERROR").text
+
+
+@pytest.mark.req("CHN-02")
+def test_a_person_who_was_let_out_of_the_home_is_a_stranger_in_chat_apps_too(chatting: Chatting) -> None:
+    chatting.pair()
+    add_user(chatting.hub.home.users_file, "bob")
+    chatting.pair(8, "bob")
+    remove_user(chatting.hub.home.users_file, "bob")
+    before = len(chatting.bot.texts(8))
+    chatting.bot.say(plan_text([], say="Hello?"), 8)
+    chatting.bot.say("/status", 8)
+    chatting.ask(plan_text([], say="Here."), "Here.")
+    assert len(chatting.bot.texts(8)) == before
+    assert chatting.hub.http.post("/channels/telegram/accounts/8/delete", json={}).is_success
+
+
+@pytest.mark.req("POL-05")
+def test_a_question_that_was_answered_before_it_could_be_sent_has_no_buttons(chatting: Chatting) -> None:
+    chatting.pair()
+    busy = (429, {"ok": False, "description": "Too Many Requests", "parameters": {"retry_after": 1}})
+    chatting.bot.refuse = lambda method, _given: busy if method == "sendMessage" else None
+    skill = {"name": "Look", "instructions": "Look around.", "trigger_type": "manual"}
+    chatting.bot.say(plan_text([("memory_store_skill", skill)], say="It is set up."))
+    wait_for(lambda: any("May I call" in str(given) for _, given in list(chatting.bot.calls)), "an attempt to ask")
+    (asked,) = chatting.hub.http.get("/approvals").json()["approvals"]
+    chatting.hub.http.post(f"/approvals/{asked['id']}", json={"verdict": "approve"}).raise_for_status()
+    chatting.bot.refuse = lambda _method, _given: None
+    question = chatting.wait_for_text("May I call")
+    assert question.buttons == []
+    assert "This is not asked any more." in question.text
+    assert "all of this: ." not in question.text
+
+
+@pytest.mark.req("POL-05")
+def test_buttons_go_away_also_if_the_channel_was_busy_when_the_question_was_answered(chatting: Chatting) -> None:
+    chatting.pair()
+    skill = {"name": "Look", "instructions": "Look around.", "trigger_type": "manual"}
+    chatting.bot.say(plan_text([("memory_store_skill", skill)], say="It is set up."))
+    question = chatting.wait_for_text("May I call")
+    wait_soon = {"ok": False, "description": "Too Many Requests", "parameters": {"retry_after": "soon"}}
+    refusals = iter([(429, wait_soon), (502, {"ok": False, "description": "Bad Gateway"})])
+    chatting.bot.refuse = lambda method, _given: next(refusals, None) if method == "editMessageText" else None
+    (asked,) = chatting.hub.http.get("/approvals").json()["approvals"]
+    chatting.hub.http.post(f"/approvals/{asked['id']}", json={"verdict": "deny"}).raise_for_status()
+    wait_for(lambda: not question.buttons, "no buttons")
+
+
+@pytest.mark.req("CHN-01")
+def test_notices_go_where_the_owner_paired_last_also_after_an_account_was_let_in_by_its_id(chatting: Chatting) -> None:
+    chatting.pair()
+    chatting.hub.http.post("/channels/telegram/accounts", json={"accountId": "99"}).raise_for_status()
+    chatting.bot.say("/kill scheduler")
+    chatting.wait_for_text("Stopped: scheduler")

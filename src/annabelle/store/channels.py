@@ -57,12 +57,9 @@ def list_accounts(connection: Connection) -> list[LinkedAccount]:
     return read_all(connection, LinkedAccount, select(accounts).order_by(accounts.c.channel, accounts.c.created_at))
 
 
-def unlink_account(connection: Connection, channel: str, account_id: str) -> bool:
-    """Whether there was one. What it has sent and nobody has read yet is not read any more: a reader asks again."""
-    removed = connection.execute(
-        delete(accounts).where(accounts.c.channel == channel, accounts.c.account_id == account_id)
-    )
-    return removed.rowcount == 1
+def unlink_account(connection: Connection, channel: str, account_id: str) -> None:
+    """What it has sent and nobody has read yet is not read any more: whoever reads it asks whose account it is."""
+    connection.execute(delete(accounts).where(accounts.c.channel == channel, accounts.c.account_id == account_id))
 
 
 def read_cursor(connection: Connection, channel: str) -> str | None:

@@ -128,5 +128,5 @@ async def receive_update(name: ChannelName, hub: TheHub, request: Request) -> Js
 
 
 def _check_user(hub: HubContext, user_id: str) -> None:
-    if user_id != OWNER and hub.security.users.users.get(user_id) is None:
+    if not hub.security.users.is_known(user_id):
         raise NotFound(f"There is no user {user_id}.", hint=f"Add them first: annabelle users add {user_id}")
