@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -250,7 +250,7 @@ class MatrixChannel:
 
 
 @contextmanager
-def _going_on_without(what: str) -> Iterator[None]:
+def _going_on_without(what: str) -> Generator[None]:
     """A refusal that stays in one room must not hold up the others; one that asks to wait goes to the caller."""
     try:
         yield

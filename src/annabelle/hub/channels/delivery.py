@@ -24,7 +24,7 @@ from annabelle.hub.base import HubBase, HubStorage, write_until_stored
 from annabelle.hub.channels.lanes import Chat, ChatLanes
 from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.outbox import find_file, post
-from annabelle.store import message_state, messages
+from annabelle.store import approvals, message_state, messages
 from annabelle.store.message_state import Delivery, DeliveryState
 from annabelle.store.messages import StoredMessage
 
@@ -34,6 +34,8 @@ _REPEAT_SECONDS: Final = 2.0
 _LONGEST_WAIT: Final = 300.0
 _SHOWN_CHARS: Final = 80
 _ABOUT: Final = "delivery_of"
+_MOST_QUESTIONS: Final = 1000
+_OVER: Final = "This is not asked any more."
 _TOLD: Final = frozenset({"message", "error", "approval", "notice"})
 
 
@@ -87,6 +89,7 @@ class ChannelDelivery:
     async def _send(self, channel: Channel, message: StoredMessage) -> float | None:
         """Send the parts that were not sent yet. Returns after how many seconds to go on, None once it is over."""
         answered = await self._find_answered(message)
+        message = await self._leave_out_answered(message)
         parts = await asyncio.to_thread(self._make_parts, channel, message, answered)
         before = await self._begin(message.id)
         if before.state not in ("pending", "sending"):
@@ -158,6 +161,20 @@ class ChannelDelivery:
         load = messages.load_message
         found = await self._storage.database.read(lambda conn: message_state.load_root_message(conn, load(conn, asked)))
         return found.external_id
+
+    async def _leave_out_answered(self, message: StoredMessage) -> StoredMessage:
+        """The message without the buttons of questions that are over: it may have waited while the channel was away."""
+        asked = cast("list[str]", message.metadata.get("approvals") or [])
+        if not asked:
+            return message
+
+        def list_open(conn: Connection) -> list[str]:
+            waiting = {one.id for one in approvals.list_approvals(conn, message.user_id, "pending", _MOST_QUESTIONS)}
+            return [one for one in asked if one in waiting]
+
+        still_open = await self._storage.database.read(list_open)
+        over = "" if still_open else f"\n\n{_OVER}"
+        return replace(message, content=message.content + over, metadata={**message.metadata, "approvals": still_open})
 
     def _make_parts(self, channel: Channel, message: StoredMessage, answered: str | None) -> list[OutgoingPart]:
         parts = split_text(channel, message)
