@@ -176,7 +176,7 @@ def test_a_person_who_was_let_out_of_the_home_is_a_stranger_in_chat_apps_too(cha
 def test_a_question_that_was_answered_before_it_could_be_sent_has_no_buttons(chatting: Chatting) -> None:
     chatting.pair()
     busy = (429, {"ok": False, "description": "Too Many Requests", "parameters": {"retry_after": 1}})
-    chatting.bot.refuse = lambda method, _given: busy if method == "sendMessage" else None
+    chatting.bot.refuse = lambda _method, given: busy if "May I call" in str(given) else None
     skill = {"name": "Look", "instructions": "Look around.", "trigger_type": "manual"}
     chatting.bot.say(plan_text([("memory_store_skill", skill)], say="It is set up."))
     wait_for(lambda: any("May I call" in str(given) for _, given in list(chatting.bot.calls)), "an attempt to ask")
@@ -209,3 +209,24 @@ def test_notices_go_where_the_owner_paired_last_also_after_an_account_was_let_in
     chatting.hub.http.post("/channels/telegram/accounts", json={"accountId": "99"}).raise_for_status()
     chatting.bot.say("/kill scheduler")
     chatting.wait_for_text("Stopped: scheduler")
+
+
+@pytest.mark.req("CHN-04")
+def test_a_chat_that_asks_to_wait_is_left_alone_while_other_chats_go_on(chatting: Chatting) -> None:
+    chatting.pair()
+    chatting.pair(8)
+    busy = (429, {"ok": False, "description": "Too Many Requests", "parameters": {"retry_after": 300}})
+    tried: list[str] = []
+
+    def refuse(method: str, given: dict[str, Any]) -> Refusal | None:
+        if method != "sendMessage" or str(given["chat_id"]) != "7":
+            return None
+        tried.append(given["text"])
+        return busy
+
+    chatting.bot.refuse = refuse
+    chatting.bot.say("/help")
+    wait_for(lambda: tried, "an attempt")
+    for number in range(3):
+        chatting.ask(plan_text([], say=f"Number {number}."), f"Number {number}.", 8)
+    assert len(tried) == 1

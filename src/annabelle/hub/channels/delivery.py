@@ -44,6 +44,8 @@ class ChannelDelivery:
         self._base, self._storage = base, storage
         self._channels: dict[str, Channel] = {}
         self._wake, self._tasks, self._lanes = asyncio.Event(), BackgroundTasks(), ChatLanes()
+        self._waiting: set[Chat] = set()
+        """Chats in which nothing is tried for now, as their channel asked."""
         storage.events.subscribe(self._on_events)
 
     async def start(self, opened: Sequence[Channel]) -> None:
@@ -69,6 +71,8 @@ class ChannelDelivery:
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
             for chat, waiting in groupby(sorted(found, key=_chat_of), key=_chat_of):
+                if chat in self._waiting:
+                    continue
                 ordered = sorted(waiting, key=lambda one: one.position)
                 self._lanes.start(chat, lambda chat=chat, ordered=ordered: self._send_in_order(chat, ordered))
             await self._wake.wait()
@@ -82,9 +86,14 @@ class ChannelDelivery:
         for message in waiting:
             seconds = await self._send(channel, message)
             if seconds is not None:
-                asyncio.get_running_loop().call_later(min(seconds, _LONGEST_WAIT), self._wake.set)
+                self._waiting.add(chat)
+                asyncio.get_running_loop().call_later(min(seconds, _LONGEST_WAIT), self._go_on, chat)
                 return
         self._wake.set()  # more may have been said meanwhile
+
+    def _go_on(self, chat: Chat) -> None:
+        self._waiting.discard(chat)
+        self._wake.set()
 
     async def _send(self, channel: Channel, message: StoredMessage) -> float | None:
         """Send the parts that were not sent yet. Returns after how many seconds to go on, None once it is over."""
