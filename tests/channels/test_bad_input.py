@@ -230,3 +230,9 @@ def test_a_chat_that_asks_to_wait_is_left_alone_while_other_chats_go_on(chatting
     for number in range(3):
         chatting.ask(plan_text([], say=f"Number {number}."), f"Number {number}.", 8)
     assert len(tried) == 1
+
+
+@pytest.mark.req("POL-05")
+def test_an_answer_to_a_question_of_somebody_else_names_no_command_of_the_terminal(chatting: Chatting) -> None:
+    chatting.pair()
+    assert chatting.ask("/approve apr_nobodys", "There is no question").text == "There is no question apr_nobodys."
