@@ -236,3 +236,14 @@ def test_a_chat_that_asks_to_wait_is_left_alone_while_other_chats_go_on(chatting
 def test_an_answer_to_a_question_of_somebody_else_names_no_command_of_the_terminal(chatting: Chatting) -> None:
     chatting.pair()
     assert chatting.ask("/approve apr_nobodys", "There is no question").text == "There is no question apr_nobodys."
+
+
+@pytest.mark.req("CHN-03", "CHN-04")
+def test_another_bot_in_the_place_of_the_first_is_heard_from_its_first_message(chatting: Chatting) -> None:
+    chatting.pair()
+    for number in range(3):
+        chatting.ask(plan_text([], say=f"Number {number}."), f"Number {number}.")
+    chatting.hub.stop()
+    chatting.bot.become(2000)
+    chatting.hub.start()
+    chatting.ask(plan_text([], say="From the other bot."), "From the other bot.")
