@@ -119,7 +119,7 @@ async def receive_update(name: ChannelName, hub: TheHub, request: Request) -> Js
     secret = request.headers.get(_SECRET, "")
     try:
         update: object = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         update = None
     if not isinstance(update, dict):
         raise InvalidArguments("The update is no JSON object.")
