@@ -42,6 +42,7 @@ class BotApiDouble:
         self._changed = threading.Condition()
         self._updates: list[Payload] = []
         self._numbers, self._messages = itertools.count(1), itertools.count(1)
+        self.bot_id = BOT_ID
         self.sent: list[SentMessage] = []
         self.calls: list[tuple[str, Payload]] = []
         self.files: dict[str, bytes] = {}
@@ -50,6 +51,12 @@ class BotApiDouble:
         """Called for each method; a status and a body are answered instead."""
         self.cut: Callable[[str, Payload], bool] = lambda _method, _given: False
         """Called after a method took effect; True closes the connection without an answer."""
+
+    def become(self, bot_id: int) -> None:
+        """Be another bot, which counts updates and messages anew."""
+        with self._changed:
+            self.bot_id, self._updates = bot_id, []
+            self._numbers, self._messages = itertools.count(1), itertools.count(1)
 
     def say(self, text: str, /, sender: int = 7, chat: int | None = None, **more: object) -> Payload:
         """A message of a person, delivered until it is acknowledged."""
@@ -108,7 +115,7 @@ class BotApiDouble:
         return 200, {"ok": True, "result": do(given, file)}
 
     def _get_me(self, _given: Payload, _file: bytes | None) -> Payload:
-        return {"id": BOT_ID, "is_bot": True, "first_name": "Annabelle", "username": "annabelle_bot"}
+        return {"id": self.bot_id, "is_bot": True, "first_name": "Annabelle", "username": "annabelle_bot"}
 
     def _get_updates(self, given: Payload, _file: bytes | None) -> list[Payload]:
         until = time.monotonic() + float(given.get("timeout", 0))

@@ -160,3 +160,17 @@ def test_garbage_and_edits_are_skipped(matrix: MatrixDouble) -> None:
     matrix.say(room, ADA, plan_text([], say="Still here."))
     wait_for_text(matrix, room, "Still here.")
     assert not any("An edit." in str(one["body"]) for one in matrix.told(room))
+
+
+@pytest.mark.req("CHN-01")
+def test_a_room_in_which_annabelle_may_not_write_does_not_hold_up_the_others(
+    matrix: MatrixDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent, other = "!silent:example.org", "!other:example.org"
+    open_room(matrix, silent)
+    open_room(matrix, other)
+    forbidden = (403, {"errcode": "M_FORBIDDEN", "error": "You may not write here"})
+    monkeypatch.setattr(matrix, "refuse", lambda _method, path, _body: forbidden if silent in path else None)
+    matrix.put(silent, ADA, "m.room.encrypted", {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "…"})
+    matrix.say(other, ADA, plan_text([], say="Heard."))
+    wait_for_text(matrix, other, "Heard.")

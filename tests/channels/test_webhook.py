@@ -63,3 +63,8 @@ def test_a_stranger_is_answered_200_and_nothing_more(called: Chatting) -> None:
     garbage = called.bot.call_webhook({"update_id": 7})
     assert garbage == 200
     assert called.bot.texts(66) == []
+
+
+@pytest.mark.req("CHN-03")
+def test_what_is_nested_without_end_is_refused(called: Chatting) -> None:
+    assert httpx.post(called.bot.webhook["url"], content=b"[" * 200_000).status_code == 422

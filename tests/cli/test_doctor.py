@@ -271,3 +271,20 @@ def test_a_running_hub_that_refuses_is_a_finding_and_not_the_end(
         assert "can not be asked" in found["text"]
     finally:
         hub.stop()
+
+
+@pytest.mark.req("DIA-04")
+def test_a_file_in_the_place_of_a_folder_is_named_and_no_check_shows_a_stack_trace(doctor: Doctor, home: Home) -> None:
+    shutil.rmtree(home.data)
+    home.data.write_text("no folder")
+    (finding,) = doctor.find("home-folder")
+    assert (finding["severity"], finding["text"].split()[0]) == ("critical", "data")
+
+
+@pytest.mark.req("DIA-04")
+@pytest.mark.parametrize("content", ["{", '{"users": [{"id": "NOT VALID"}]}'], ids=["torn", "wrong"])
+def test_a_file_of_users_that_cannot_be_read_is_named(doctor: Doctor, home: Home, content: str) -> None:
+    home.users_file.parent.mkdir(exist_ok=True)
+    home.users_file.write_text(content)
+    (finding,) = doctor.find("config-files")
+    assert "users.json" in finding["text"]

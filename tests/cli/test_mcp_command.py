@@ -103,6 +103,17 @@ def test_a_token_file_that_cannot_be_read_is_named(running: dict[str, str], tmp_
     assert "none.token" in refused.stderr
 
 
+@pytest.mark.parametrize("content", [b"wrong\n", b"\xff\xfe"], ids=["wrong", "binary"])
+async def test_a_token_that_is_not_known_is_said_to_the_client(
+    running: dict[str, str], tmp_path: Path, content: bytes
+) -> None:
+    file = tmp_path / "old.token"
+    file.write_bytes(content)
+    async with bridge(running, "--token-file", str(file)) as client:
+        with pytest.raises(MCPError, match="does not know this token"):
+            await client.list_tools()
+
+
 def test_garbage_on_standard_input_ends_nothing_else(running: dict[str, str]) -> None:
     ended = subprocess.run(
         [ANNABELLE, "mcp"], env=running, input=b"\xff\xfe not json\n{}\n[]\n\n", capture_output=True,

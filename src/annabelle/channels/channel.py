@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Final, Literal, Protocol, runtime_checkable
 
 from pydantic import Field
 
@@ -18,6 +18,9 @@ from annabelle.core.errors import AnnabelleError
 from annabelle.core.messages import Name
 from annabelle.core.models import FrozenModel
 from annabelle.core.tools import JsonObject
+
+MALFORMED: Final = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, OSError, RecursionError)
+"""What reading an update raises that is not as it should be: one such update is skipped, and the next one read."""
 
 
 @dataclass(frozen=True, slots=True)

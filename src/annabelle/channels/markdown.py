@@ -20,7 +20,8 @@ _parser: Final = MarkdownIt("commonmark", {"html": False}).enable(["strikethroug
 
 def render_html(text: str) -> str:
     """The few tags that chat apps take: b, i, s, code, pre, a, blockquote. Everything else is text."""
-    return "".join(_render_blocks(_parser.parse(text))).strip("\n")
+    shown = "".join(_render_blocks(_parser.parse(text))).strip("\n")
+    return shown or escape(text, quote=False)  # as of a link's definition alone, which shows nothing
 
 
 def render_web_html(text: str) -> str:

@@ -6,23 +6,32 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+_LAST_OF_ONE: Final = "\uffff"
 _FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 
 
 def split_markdown(text: str, longest: int) -> list[str]:
-    """Cut a text into messages: between paragraphs, else lines, else words; code stays code on both sides."""
+    """Cut a text into messages: between paragraphs, else lines, else words; code stays code on both sides.
+
+    `longest` counts an emoji as two, as chat apps do.
+    """
     parts: list[str] = []
     part = ""
     for block in _blocks(text):
-        if part and len(part) + len(block) + 2 > longest:
+        if part and _count_units(part) + _count_units(block) + 2 > longest:
             parts.append(part)
             part = ""
-        if len(block) <= longest:
+        if _count_units(block) <= longest:
             part = f"{part}\n\n{block}" if part else block
         else:
             *whole, part = _cut_block(block, longest)
             parts += whole
     return [*parts, part] if part else parts
+
+
+def _count_units(text: str) -> int:
+    """The length as chat apps count it: an emoji is two."""
+    return len(text) + sum(sign > _LAST_OF_ONE for sign in text)
 
 
 def _blocks(text: str) -> Iterator[str]:
@@ -59,11 +68,11 @@ def _cut_block(block: str, longest: int) -> list[str]:
     opened = _FENCE.match(lines[0])
     head, tail = ("", "") if opened is None else (f"{lines[0][:80]}\n", f"\n{opened[1]}")
     inside = lines if opened is None else lines[1 : -1 if _closes(lines[-1], opened[1]) else None]
-    room = max(longest - len(head) - len(tail), 1)
+    room = max(longest - _count_units(head) - _count_units(tail), 2)
     cut: list[str] = []
     part: str | None = None
     for piece in (piece for line in inside for piece in _cut_line(line, room)):
-        if part is not None and len(part) + len(piece) + 1 > room:
+        if part is not None and _count_units(part) + _count_units(piece) + 1 > room:
             cut.append(part)
             part = piece
         else:
@@ -72,9 +81,12 @@ def _cut_block(block: str, longest: int) -> list[str]:
 
 
 def _cut_line(line: str, room: int) -> Iterator[str]:
-    while len(line) > room:
-        at = line.rfind(" ", room // 2, room)
-        at = room if at < 0 else at
+    while _count_units(line) > room:
+        fits = room
+        while _count_units(line[:fits]) > room:
+            fits -= (_count_units(line[:fits]) - room + 1) // 2
+        at = line.rfind(" ", fits // 2, fits)
+        at = fits if at < 0 else at
         yield line[:at]
         line = line[at:].removeprefix(" ")
     yield line

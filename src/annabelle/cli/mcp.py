@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +23,7 @@ from annabelle import __version__
 from annabelle.cli.hub_client import HubAddress, find_hub, not_running
 from annabelle.cli.hub_process import temporary_hub
 from annabelle.cli.options import command_app
-from annabelle.core.errors import OperatorMistake, explain_os_error
+from annabelle.core.errors import AnnabelleError, OperatorMistake, Unauthorized, explain_os_error
 from annabelle.core.home import Home
 from annabelle.core.network_access import trust_store
 from annabelle.toolbox.mcp.changing_server import ChangingServer, McpContext
@@ -53,7 +54,9 @@ def _address(home: Home, token_file: Path | None) -> HubAddress:
     if token_file is None:
         return found
     with explain_os_error(OperatorMistake, f"The token file {token_file} can not be read"):
-        return HubAddress(found.url, token_file.read_text(encoding="utf-8").strip())
+        # What is no text is no token either, and the hub says so.
+        token = token_file.read_text(encoding="ascii", errors="replace").strip()
+        return HubAddress(found.url, token.encode("ascii", "replace").decode())
 
 
 async def _serve(address: HubAddress) -> None:
@@ -85,11 +88,20 @@ class _HubTransport(httpx.AsyncHTTPTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         try:
-            return await super().handle_async_request(request)
+            reply = await super().handle_async_request(request)
         except httpx.TransportError:
-            gone = not_running()
-            error = {"code": types.INTERNAL_ERROR, "message": f"{gone.message} {gone.hint}"}
-            return httpx.Response(503, json={"jsonrpc": "2.0", "id": None, "error": error})
+            return _refuse(503, not_running())
+        if reply.status_code == HTTPStatus.UNAUTHORIZED:
+            await reply.aclose()
+            hint = "Make one with: annabelle tokens add NAME --kind agent"
+            return _refuse(reply.status_code, Unauthorized("Annabelle does not know this token.", hint=hint))
+        return reply
+
+
+def _refuse(status: int, why: AnnabelleError) -> httpx.Response:
+    """In the words of the protocol, since the SDK's client drops any others."""
+    error = {"code": types.INTERNAL_ERROR, "message": f"{why.message} {why.hint}"}
+    return httpx.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error})
 
 
 class McpBridge:

@@ -96,11 +96,15 @@ class HubBase:
 
     def find_file(self, named: str) -> Path:
         """A file of the workspace that goes with a message. Raises RetryByModel if it cannot be sent."""
-        file = (self.workspace / named).resolve()
-        if not file.is_relative_to(self.workspace.resolve()) or not file.is_file():
-            raise RetryByModel(
-                f"There is no file {named} in the workspace.", hint="Give its path within the workspace."
-            )
+        missing = RetryByModel(
+            f"There is no file {named} in the workspace.", hint="Give its path within the workspace."
+        )
+        try:
+            file = (self.workspace / named).resolve()
+            if not file.is_relative_to(self.workspace.resolve()) or not file.is_file():
+                raise missing
+        except (OSError, ValueError) as error:  # no file can have this name
+            raise missing from error
         if file.stat().st_size > _MOST_MEGABYTES * 1024**2:
             raise RetryByModel(f"{named} is larger than {_MOST_MEGABYTES} MB.", hint="Send a smaller file.")
         return file

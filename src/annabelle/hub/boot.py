@@ -287,7 +287,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         ledger=ledger,
         diagnosis=diagnosis,
     )
-    accounts = ChannelAccounts(database, base.lifecycle.clock, audit)
+    accounts = ChannelAccounts(database, base.lifecycle.clock, audit, users=security.users)
     menu = [(one.info.name, one.info.summary) for one in COMMANDS]
     opened_channels = open_channels(base=base, accounts=accounts, servers=servers, menu=menu)
     commands = CommandRegistry(

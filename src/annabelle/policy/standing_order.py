@@ -83,7 +83,8 @@ def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     events = [name for name in _EVENTS if times.get(name)]
     told = [name for name in call.traits.standing if given.get(name)]
     if events or (told and not (given.get("message") and told == ["instructions"])):
-        yield f"it would run by itself from then on, and your yes is for all of this: {_read(given, events, times)}"
+        order = _read(given, events, times)
+        yield "it would run by itself from then on" + (f", and your yes is for all of this: {order}" if order else "")
     elif turn.tainted and given.get("message"):
         said = _words(turn.own_words)
         unsaid = [text for name in _SPOKEN_TIMES for text in collect_texts(given.get(name)) if _words(text) - said]
@@ -104,7 +105,8 @@ def _read(given: JsonObject, events: Sequence[str], times: JsonObject) -> str:
         None if only is None else {"tool": only.get("toolName"), "arguments": only.get("parameters")},
         cast("int | None", given.get("token_budget")),
     )
-    return "; ".join([order.describe(), *(f"{name}: {', '.join(collect_texts(times[name]))}" for name in events)])
+    listed = [order.describe(), *(f"{name}: {', '.join(collect_texts(times[name]))}" for name in events)]
+    return "; ".join(filter(None, listed))
 
 
 def _words(text: str) -> set[str]:

@@ -57,15 +57,9 @@ def list_accounts(connection: Connection) -> list[LinkedAccount]:
     return read_all(connection, LinkedAccount, select(accounts).order_by(accounts.c.channel, accounts.c.created_at))
 
 
-def unlink_account(connection: Connection, channel: str, account_id: str) -> bool:
-    """Whether there was one. What it has sent and nobody has read yet goes with it."""
-    removed = connection.execute(
-        delete(accounts).where(accounts.c.channel == channel, accounts.c.account_id == account_id)
-    )
-    unread = select(updates).where(updates.c.channel == channel, updates.c.content.is_not(None))
-    waiting = [(one.position, one.content or {}) for one in read_all(connection, StoredUpdate, unread)]
-    close_updates(connection, [position for position, content in waiting if content.get("sender_id") == account_id])
-    return removed.rowcount == 1
+def unlink_account(connection: Connection, channel: str, account_id: str) -> None:
+    """What it has sent and nobody has read yet is not read any more: whoever reads it asks whose account it is."""
+    connection.execute(delete(accounts).where(accounts.c.channel == channel, accounts.c.account_id == account_id))
 
 
 def read_cursor(connection: Connection, channel: str) -> str | None:

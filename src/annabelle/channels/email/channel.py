@@ -17,9 +17,8 @@ from typing import Final
 
 from pydantic import SecretStr
 
-from annabelle.channels.channel import Attachment, ChannelAccount, NotDelivered, OutgoingPart, Poll, Update
+from annabelle.channels.channel import MALFORMED, Attachment, ChannelAccount, NotDelivered, OutgoingPart, Poll, Update
 from annabelle.channels.email.incoming_mail import (
-    MALFORMED,
     MailboxRules,
     MailPosition,
     decode_file,

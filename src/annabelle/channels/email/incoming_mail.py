@@ -17,8 +17,6 @@ from annabelle.channels.email.reply_text import cut_html_quotes, cut_quotes
 from annabelle.channels.email.sender_check import is_vouched_for, read_sender
 from annabelle.core.html_text import html_to_text
 
-MALFORMED: Final = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-"""What the library raises on mails that break the rules."""
 _MESSAGE_ID: Final = re.compile(r"<[^\s<>\"\x00-\x1f\x7f]{1,190}>")
 _ANSWER_MARK: Final = re.compile(r"(?i)(re:\s*)+")
 _MASS_MAIL: Final = frozenset({"bulk", "list", "junk"})

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Literal, cast
 
 from annabelle.channels.channel import (
+    MALFORMED,
     Attachment,
     ChannelAccount,
     DeliveryUnknown,
@@ -140,7 +142,7 @@ class MatrixChannel:
     async def _answer_invitation(self, room_id: str, invitation: JsonObject) -> None:
         events = list(_each_event(_read_object(invitation, "invite_state")))
         inviter = next((str(one.get("sender")) for one in events if _is_invitation(one, self._own_id)), "")
-        try:
+        with _going_on_without("An invitation into a room of Matrix"):
             if not await self._may_enter(inviter):
                 await self._api.post("rooms", room_id, "leave", body={})
                 return
@@ -148,10 +150,6 @@ class MatrixChannel:
             self._entered[room_id] = datetime.now(UTC)
             if any(one.get("type") == _ENCRYPTION for one in events):
                 await self._tell_encrypted(room_id)
-        except MatrixRefused as refused:
-            if refused.retry_after is not None:
-                raise
-            _log.info("An invitation into a room of Matrix is void: %s", refused.message)
 
     async def _read_room(self, room_id: str, room: JsonObject, since: str | None) -> list[Update]:
         counted = _read_object(room, "summary").get("m.joined_member_count")
@@ -163,19 +161,21 @@ class MatrixChannel:
         if entered is not None:
             # What was written with the invitation counts, the history of the room does not.
             since_then = (entered - _BEFORE_ENTERING).timestamp() * 1000
-            events = [one for one in events if cast("float", one.get("origin_server_ts", 0)) >= since_then]
+            events = [one for one in events if _read_time(one) >= since_then]
         elif since is not None and timeline.get("limited") is True:
-            events = await self._load_missed(room_id, str(timeline.get("prev_batch")), since) + events
+            with _going_on_without("What was written in a room of Matrix meanwhile"):
+                events = await self._load_missed(room_id, str(timeline.get("prev_batch")), since) + events
         seen = [*_each_event(_read_object(room, "state")), *events]
         if any(one.get("type") in (_ENCRYPTION, _ENCRYPTED) for one in seen):
-            await self._tell_encrypted(room_id)
+            with _going_on_without("A word in an encrypted room of Matrix"):
+                await self._tell_encrypted(room_id)
         updates: list[Update] = []
         for event in events:
+            update = None
             try:
-                update = await self._read_event(room_id, event)
-            except (KeyError, TypeError, ValueError, OverflowError, OSError, MatrixRefused) as error:
-                if isinstance(error, MatrixRefused) and error.retry_after is not None:
-                    raise
+                with _going_on_without("An event of Matrix"):
+                    update = await self._read_event(room_id, event)
+            except MALFORMED as error:
                 _log.warning("An event of Matrix cannot be read: %s", type(error).__name__)
                 continue
             if update is not None:
@@ -249,6 +249,17 @@ class MatrixChannel:
         return str((await self._api.put("rooms", room_id, "send", _MESSAGE, key, body=content))["event_id"])
 
 
+@contextmanager
+def _going_on_without(what: str) -> Generator[None]:
+    """A refusal that stays in one room must not hold up the others; one that asks to wait goes to the caller."""
+    try:
+        yield
+    except MatrixRefused as refused:
+        if refused.retry_after is not None:
+            raise
+        _log.info("%s is left out: %s", what, refused.message)
+
+
 def _write_text(part: OutgoingPart) -> JsonObject:
     text = write_buttons(part)
     return {
@@ -264,6 +275,12 @@ def _write_text(part: OutgoingPart) -> JsonObject:
 def _is_invitation(event: JsonObject, own_id: str) -> bool:
     invited = event.get("type") == "m.room.member" and event.get("state_key") == own_id
     return invited and _read_object(event, "content").get("membership") == "invite"
+
+
+def _read_time(event: JsonObject) -> float:
+    """Milliseconds; 0 if it does not say."""
+    at = event.get("origin_server_ts")
+    return at if isinstance(at, int | float) else 0
 
 
 def _read_object(parent: JsonObject, name: str) -> JsonObject:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
@@ -35,7 +36,7 @@ class BotApi:
                 reply = await http.post(url, json=dict(arguments), timeout=timeout)
             else:
                 field, path = file
-                form = {name: str(value) for name, value in arguments.items()}
+                form = {name: one if isinstance(one, str) else json.dumps(one) for name, one in arguments.items()}
                 with path.open("rb") as content:
                     reply = await http.post(url, data=form, files={field: (path.name, content)}, timeout=timeout)
         return self._read(reply)
@@ -52,13 +53,13 @@ class BotApi:
             if body["ok"] is True:
                 return body["result"]
             reason = str(body.get("description", "")) or f"status {reply.status_code}"
-            wait = cast("JsonObject", body.get("parameters") or {}).get("retry_after")
+            wait = float(cast("int", cast("JsonObject", body.get("parameters") or {}).get("retry_after") or 1))
         except (ValueError, KeyError, TypeError, AttributeError):
             # A proxy answered, and may have passed it on before.
             raise DeliveryUnknown(f"Telegram's answer cannot be read (status {reply.status_code}).") from None
         reason = reason.replace(self._token, "…")
         if reply.status_code == HTTPStatus.TOO_MANY_REQUESTS:
-            raise NotDelivered(f"Telegram asks to wait: {reason}", retry_after=float(cast("int", wait or 1)))
+            raise NotDelivered(f"Telegram asks to wait: {reason}", retry_after=wait)
         if reply.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise DeliveryUnknown(f"Telegram failed: {reason}")
         raise NotDelivered(f"Telegram refused: {reason}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, Literal, cast
 
 from annabelle.channels.channel import (
+    MALFORMED,
     Attachment,
     ChannelAccount,
     DeliveryUnknown,
@@ -58,8 +59,10 @@ class TelegramChannel:
 
     async def poll(self, cursor: str | None) -> Poll:
         wanted: JsonObject = {"timeout": _POLL_SECONDS, "allowed_updates": _KINDS}
-        if cursor is not None:
-            wanted["offset"] = int(cursor)
+        # Another bot counts its updates anew, and a number of the old one would acknowledge them all unread.
+        whose, _, offset = (cursor or "").rpartition(":")
+        if whose == self._own_id:
+            wanted["offset"] = int(offset)
         try:
             found = await self._api.call("getUpdates", wanted, wait_seconds=_POLL_SECONDS)
         except DeliveryUnknown as broken:
@@ -68,7 +71,8 @@ class TelegramChannel:
         listed = cast("list[object]", found) if isinstance(found, list) else []
         raw = [cast("JsonObject", one) for one in listed if isinstance(one, dict)]
         ids = [int(cast("int", one["update_id"])) for one in raw if isinstance(one.get("update_id"), int)]
-        return Poll([update for one in raw if (update := self.read(one))], str(max(ids) + 1) if ids else cursor)
+        moved = f"{self._own_id}:{max(ids) + 1}" if ids else cursor
+        return Poll([update for one in raw if (update := self.read(one))], moved)
 
     def read(self, raw: JsonObject) -> Update | None:
         """One update of the Bot API; None if it is no message, or cannot be read."""
@@ -78,7 +82,7 @@ class TelegramChannel:
                 return self._read_press(pressed)
             message = raw.get("message")
             return self._read_message(cast("JsonObject", message)) if isinstance(message, dict) else None
-        except (KeyError, TypeError, ValueError, OverflowError, OSError) as error:
+        except MALFORMED as error:
             _log.warning("An update of Telegram cannot be read: %s", type(error).__name__)
             return None
 
@@ -92,7 +96,7 @@ class TelegramChannel:
         mention = f"@{self._own_name}".casefold()
         addressed = chat["type"] == "private" or mention in text.casefold() or str(answered.get("id")) == self._own_id
         return Update(
-            external_id=f"{chat['id']}:{message['message_id']}",
+            external_id=f"{self._own_id}:{chat['id']}:{message['message_id']}",
             chat_id=str(chat["id"]),
             sender_id=str(sender["id"]),
             sender_name=_read_name(sender),
@@ -118,7 +122,7 @@ class TelegramChannel:
 
     async def send(self, chat_id: str, part: OutgoingPart) -> str:
         wanted: JsonObject = {"chat_id": chat_id}
-        answered = (part.reply_to or "").removeprefix(f"{chat_id}:")
+        answered = self.find_message_id(part.reply_to or "") or ""
         if chat_id.startswith("-") and answered.isdecimal():  # in a group others may have written in between
             wanted["reply_parameters"] = {"message_id": int(answered), "allow_sending_without_reply": True}
         if part.file is not None:
@@ -137,7 +141,7 @@ class TelegramChannel:
             await self._api.call("deleteMessages", {"chat_id": chat_id, "message_ids": wanted})
 
     def find_message_id(self, external_id: str) -> str | None:
-        return None if external_id.startswith(_PRESSED) else external_id.partition(":")[2] or None
+        return None if external_id.startswith(_PRESSED) else external_id.rpartition(":")[2] or None
 
     async def show_typing(self, chat_id: str) -> None:
         await self._api.call("sendChatAction", {"chat_id": chat_id, "action": "typing"})

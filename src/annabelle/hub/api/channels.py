@@ -119,7 +119,7 @@ async def receive_update(name: ChannelName, hub: TheHub, request: Request) -> Js
     secret = request.headers.get(_SECRET, "")
     try:
         update: object = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         update = None
     if not isinstance(update, dict):
         raise InvalidArguments("The update is no JSON object.")
@@ -128,5 +128,5 @@ async def receive_update(name: ChannelName, hub: TheHub, request: Request) -> Js
 
 
 def _check_user(hub: HubContext, user_id: str) -> None:
-    if user_id != OWNER and hub.security.users.users.get(user_id) is None:
+    if not hub.security.users.is_known(user_id):
         raise NotFound(f"There is no user {user_id}.", hint=f"Add them first: annabelle users add {user_id}")

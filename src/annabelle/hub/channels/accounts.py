@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from sqlalchemy import Connection
+
 from annabelle.channels.channel import Update
 from annabelle.core.clock import Clock
 from annabelle.core.errors import NotFound
 from annabelle.core.ports import AuditTrail
+from annabelle.hub.security.identities import HomeUsers
 from annabelle.hub.security.users_file import hash_token
 from annabelle.store import channels
 from annabelle.store.channels import LinkedAccount
@@ -39,8 +42,8 @@ class PairingCode:
 
 
 class ChannelAccounts:
-    def __init__(self, database: Database, clock: Clock, audit: AuditTrail) -> None:
-        self._database, self._clock, self._audit = database, clock, audit
+    def __init__(self, database: Database, clock: Clock, audit: AuditTrail, *, users: HomeUsers) -> None:
+        self._database, self._clock, self._audit, self._users = database, clock, audit, users
         self._codes: dict[str, PairingCode] = {}
         self._wrong: defaultdict[tuple[str, str], deque[datetime]] = defaultdict(deque)
         self.ignored: Counter[str] = Counter()
@@ -55,7 +58,9 @@ class ChannelAccounts:
         return made
 
     async def find(self, channel: str, account_id: str) -> LinkedAccount | None:
-        return await self._database.read(lambda conn: channels.find_account(conn, channel, account_id))
+        """Whose account this is; None if it is not paired, or belongs to a person who was let out of the home."""
+        found = await self._database.read(lambda conn: channels.find_account(conn, channel, account_id))
+        return found if found is not None and self._users.is_known(found.user_id) else None
 
     async def may_enter(self, channel: str, account_id: str) -> bool:
         """Whether to follow an invitation of this account: it is paired, or a pairing code waits for its first use."""
@@ -65,7 +70,8 @@ class ChannelAccounts:
         """The accounts that may speak there; None while a pairing code waits, since that may come from anybody."""
         if self._expects_code(channel):
             return None
-        return [one.account_id for one in await self.list() if one.channel == channel]
+        paired = [one for one in await self.list() if one.channel == channel]
+        return [one.account_id for one in paired if self._users.is_known(one.user_id)]
 
     async def list(self) -> list[LinkedAccount]:
         return await self._database.read(channels.list_accounts)
@@ -91,10 +97,13 @@ class ChannelAccounts:
         return account
 
     async def unlink(self, channel: str, account_id: str) -> LinkedAccount:
-        found = await self.find(channel, account_id)
-        if found is None or not await self._database.write(
-            lambda conn: channels.unlink_account(conn, channel, account_id)
-        ):
+        def take_back(conn: Connection) -> LinkedAccount | None:
+            found = channels.find_account(conn, channel, account_id)
+            channels.unlink_account(conn, channel, account_id)
+            return found
+
+        found = await self._database.write(take_back)
+        if found is None:
             raise NotFound(f"No account {account_id} of {channel} is paired.", hint="annabelle channels lists them.")
         self._note("unpaired", found)
         return found

@@ -93,7 +93,8 @@ class AdminNotices:
         return WriteResult(None, OWNER, post(conn, thread.id, notice.text, key, {"notice": notice.topic}))
 
     def _find_chat(self, conn: Connection) -> Thread | None:
-        paired = [(one.channel, one.chat_id) for one in channels.list_accounts(conn) if one.user_id == OWNER]
+        own = [one for one in channels.list_accounts(conn) if one.user_id == OWNER and one.chat_id is not None]
+        paired = [(one.channel, one.chat_id) for one in sorted(own, key=lambda one: one.created_at)]
         wanted = self._place if self._place[0] in CHAT_APPS else next(reversed(paired), ("", None))
         for thread in threads.list_threads(conn, OWNER, limit=1000):
             if thread.ended_at is None and (thread.channel, thread.chat_id) == wanted:

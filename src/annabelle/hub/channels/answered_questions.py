@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final, cast
 
-from annabelle.channels.channel import Channel
+from annabelle.channels.channel import Channel, NotDelivered
 from annabelle.core.background import BackgroundTasks
+from annabelle.core.backoff import backoff_seconds
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.messages import StoredEvent, now
 from annabelle.hub.base import HubStorage
@@ -19,6 +21,10 @@ from annabelle.store.messages import StoredMessage
 
 _SHOWN_FOR: Final = timedelta(days=2)
 """Longer than a question stays open."""
+_ATTEMPTS: Final = 10
+"""Over about a quarter of an hour."""
+_RETRY_SECONDS: Final = 1.0
+_LONGEST_WAIT: Final = 600.0
 _log = logging.getLogger(__name__)
 
 
@@ -53,10 +59,16 @@ class AnsweredQuestions:
         text = f"{last.text}\n\n{outcome}"
         left = [one for one in last.buttons if one.command.split()[-1] not in answered]
         changed = replace(last, text=text if len(text) <= channel.longest else last.text, buttons=left)
-        try:
-            await channel.edit(message.chat_id, sent_id, changed)
-        except AnnabelleError as trouble:
-            _log.info("The buttons of %s stay: %s", message.id, trouble.message)
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                await channel.edit(message.chat_id, sent_id, changed)
+            except AnnabelleError as trouble:
+                _log.info("The buttons of %s stay for now: %s", message.id, trouble.message)
+                if isinstance(trouble, NotDelivered) and trouble.retry_after is None:
+                    return
+                await asyncio.sleep(backoff_seconds(attempt, _RETRY_SECONDS, _LONGEST_WAIT))
+            else:
+                return
 
 
 def _list_answered(event: StoredEvent) -> set[str]:

@@ -23,7 +23,7 @@ from annabelle.core.tools import JsonObject
 from annabelle.hub.base import HubBase, HubStorage, write_until_stored
 from annabelle.hub.channels.lanes import Chat, ChatLanes
 from annabelle.hub.conversations.event_log import WriteResult
-from annabelle.store import message_state, messages
+from annabelle.store import approvals, message_state, messages
 from annabelle.store.message_state import Delivery, DeliveryState
 from annabelle.store.messages import StoredMessage
 from annabelle.store.outbox import post
@@ -34,6 +34,8 @@ _REPEAT_SECONDS: Final = 2.0
 _LONGEST_WAIT: Final = 300.0
 _SHOWN_CHARS: Final = 80
 _ABOUT: Final = "delivery_of"
+_MOST_QUESTIONS: Final = 1000
+_OVER: Final = "This is not asked any more."
 _TOLD: Final = frozenset({"message", "error", "approval", "notice"})
 
 
@@ -42,6 +44,8 @@ class ChannelDelivery:
         self._base, self._storage = base, storage
         self._channels: dict[str, Channel] = {}
         self._wake, self._tasks, self._lanes = asyncio.Event(), BackgroundTasks(), ChatLanes()
+        self._waiting: set[Chat] = set()
+        """Chats in which nothing is tried for now, as their channel asked."""
         storage.events.subscribe(self._on_events)
 
     async def start(self, opened: Sequence[Channel]) -> None:
@@ -67,6 +71,8 @@ class ChannelDelivery:
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
             for chat, waiting in groupby(sorted(found, key=_chat_of), key=_chat_of):
+                if chat in self._waiting:
+                    continue
                 ordered = sorted(waiting, key=lambda one: one.position)
                 self._lanes.start(chat, lambda chat=chat, ordered=ordered: self._send_in_order(chat, ordered))
             await self._wake.wait()
@@ -80,13 +86,19 @@ class ChannelDelivery:
         for message in waiting:
             seconds = await self._send(channel, message)
             if seconds is not None:
-                asyncio.get_running_loop().call_later(min(seconds, _LONGEST_WAIT), self._wake.set)
+                self._waiting.add(chat)
+                asyncio.get_running_loop().call_later(min(seconds, _LONGEST_WAIT), self._go_on, chat)
                 return
         self._wake.set()  # more may have been said meanwhile
+
+    def _go_on(self, chat: Chat) -> None:
+        self._waiting.discard(chat)
+        self._wake.set()
 
     async def _send(self, channel: Channel, message: StoredMessage) -> float | None:
         """Send the parts that were not sent yet. Returns after how many seconds to go on, None once it is over."""
         answered = await self._find_answered(message)
+        message = await self._leave_out_answered(message)
         parts = await asyncio.to_thread(self._make_parts, channel, message, answered)
         before = await self._begin(message.id)
         if before.state not in ("pending", "sending"):
@@ -97,8 +109,9 @@ class ChannelDelivery:
             sent.append(None)  # the hub was killed while it sent this part
         while len(sent) < len(parts):
             failpoint("hub.before_send")
+            part = parts[len(sent)]
             try:
-                sent.append(await channel.send(message.chat_id, parts[len(sent)]))
+                sent.append(await channel.send(message.chat_id, part))
             except DeliveryUnknown as unknown:
                 _log.warning("%s: %s", message.id, unknown.message)
                 if may_repeat:
@@ -111,6 +124,11 @@ class ChannelDelivery:
                     return None
                 await self._finish(message, "pending", sent)
                 return refused.retry_after
+            except OSError as gone:
+                if part.file is None:
+                    raise
+                parts[len(sent)] = replace(part, text=f"{part.file.name} cannot be read: {gone.strerror}.", file=None)
+                continue
             failpoint("hub.after_send")
             if len(sent) < len(parts):
                 await self._finish(message, "pending", sent)
@@ -152,6 +170,20 @@ class ChannelDelivery:
         load = messages.load_message
         found = await self._storage.database.read(lambda conn: message_state.load_root_message(conn, load(conn, asked)))
         return found.external_id
+
+    async def _leave_out_answered(self, message: StoredMessage) -> StoredMessage:
+        """The message without the buttons of questions that are over: it may have waited while the channel was away."""
+        asked = cast("list[str]", message.metadata.get("approvals") or [])
+        if not asked:
+            return message
+
+        def list_open(conn: Connection) -> list[str]:
+            waiting = {one.id for one in approvals.list_approvals(conn, message.user_id, "pending", _MOST_QUESTIONS)}
+            return [one for one in asked if one in waiting]
+
+        still_open = await self._storage.database.read(list_open)
+        over = "" if still_open else f"\n\n{_OVER}"
+        return replace(message, content=message.content + over, metadata={**message.metadata, "approvals": still_open})
 
     def _make_parts(self, channel: Channel, message: StoredMessage, answered: str | None) -> list[OutgoingPart]:
         parts = split_text(channel, message)

@@ -20,7 +20,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from annabelle.channels.channel import Attachment, Channel, Update
+from annabelle.channels.channel import Attachment, Channel, DeliveryUnknown, NotDelivered, Update
 from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import AnnabelleError, TooManyRequests, Unavailable
 from annabelle.core.failpoints import failpoint
@@ -31,6 +31,7 @@ from annabelle.hub.channels.accounts import ChannelAccounts
 from annabelle.hub.channels.lanes import Chat, ChatLanes
 from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.conversations.message_gate import MessageGate
+from annabelle.hub.security.users_file import hash_token
 from annabelle.store import channels, threads
 from annabelle.store.channels import LinkedAccount, StoredUpdate
 from annabelle.store.outbox import post
@@ -42,6 +43,7 @@ _RETRY_SECONDS: Final = 1.0
 _KNOWN_FOR: Final = timedelta(days=7)
 """Channels repeat what was not acknowledged for a day or two."""
 _LISTED: Final = 10
+_NAME_BYTES: Final = 100
 _SHOWN_CHARS: Final = 200
 RECEIVED: Final = "received"
 """Folder of the workspace for files that people send."""
@@ -150,7 +152,10 @@ class ChannelInbox:
                 waits = True
             if waits and not is_command:
                 continue  # a command is read at once, and nothing else overtakes what waits
-            if await self._take(row, update):
+            if not await self._may_speak_still(row, update):
+                self._deps.accounts.ignored[row.channel] += 1
+                await self._close(row)
+            elif await self._take(row, update):
                 self._wake.set()  # more may have come meanwhile
             elif is_command:
                 return
@@ -189,11 +194,35 @@ class ChannelInbox:
             self._retry_in(float(getattr(busy, "retry_after", None) or _RETRY_SECONDS))
             return False
         except AnnabelleError as refused:
-            text = refused.message if refused.hint is None else f"{refused.message} {refused.hint}"
-            await self._say((row.channel, row.chat_id), row.user_id, text, f"refused:{row.channel}:{row.external_id}")
+            if self._is_worth_waiting(row, refused):
+                self._retry_in(_RETRY_SECONDS)
+                return False
+            await self._refuse(row, refused)
+        except Exception:  # noqa: BLE001  one message must not hold up its chat for good
+            _log.exception("A message in the chat %s of %s cannot be read", row.chat_id, row.channel)
+            await self._refuse(row, AnnabelleError("I cannot read that message.", hint="Please send it another way."))
         failpoint("hub.after_update_read")
-        await self._deps.storage.database.write(lambda conn: channels.close_updates(conn, [row.position]))
+        await self._close(row)
         return True
+
+    async def _may_speak_still(self, row: StoredUpdate, update: Update) -> bool:
+        """Whether the account was not taken back, or given to somebody else, while its message waited."""
+        account = await self._deps.accounts.find(row.channel, update.sender_id)
+        return account is not None and account.user_id == row.user_id
+
+    async def _close(self, row: StoredUpdate) -> None:
+        await self._deps.storage.database.write(lambda conn: channels.close_updates(conn, [row.position]))
+
+    def _is_worth_waiting(self, row: StoredUpdate, refused: AnnabelleError) -> bool:
+        """Whether the channel may hand out a file after all, while the message is young enough to be answered."""
+        unsure = isinstance(refused, DeliveryUnknown)
+        later = unsure or (isinstance(refused, NotDelivered) and refused.retry_after is not None)
+        waited = self._deps.base.lifecycle.clock.now() - row.received_at
+        return later and waited < timedelta(seconds=self._settings.channel_message_age_seconds)
+
+    async def _refuse(self, row: StoredUpdate, refused: AnnabelleError) -> None:
+        text = refused.body().for_person
+        await self._say((row.channel, row.chat_id), row.user_id, text, f"refused:{row.channel}:{row.external_id}")
 
     async def _read_text(self, channel: Channel, update: Update) -> str:
         """The words, and which files came with them."""
@@ -209,7 +238,9 @@ class ChannelInbox:
             raise AnnabelleError("I cannot listen to voice notes here.", hint="Please write it.")
         if attachment.size is not None and attachment.size > MOST_BYTES:
             raise AnnabelleError(f"{attachment.name} is larger than {MOST_BYTES // 1024**2} MB.", hint="Send less.")
-        name = f"{update.sent_at:%Y-%m-%d-%H%M%S}-{_safe_name(attachment.name)}"
+        # Pictures of an album have the same second and the same name.
+        mark = hash_token(f"{update.external_id} {attachment.id}".encode())[:4]
+        name = f"{update.sent_at:%Y-%m-%d-%H%M%S}-{mark}-{_safe_name(attachment.name)}"
         target = self._deps.base.workspace / RECEIVED / name
         await asyncio.to_thread(target.parent.mkdir, parents=True, exist_ok=True)
         await channel.fetch(attachment, target, MOST_BYTES)
@@ -251,4 +282,5 @@ class ChannelInbox:
 
 def _safe_name(name: str) -> str:
     kept = "".join(sign if sign.isalnum() or sign in "._- " else "_" for sign in Path(name).name).strip(". ")
-    return kept[-100:] or "file"
+    # File systems count bytes. The end is kept, since it says what kind of file it is.
+    return kept.encode()[-_NAME_BYTES:].decode(errors="ignore") or "file"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from annabelle.core.errors import AnnabelleError
-from annabelle.core.messages import OWNER, InboundMessage
+from annabelle.core.messages import CHAT_APPS, OWNER, InboundMessage
 from annabelle.hub.commands.command import Button, Command, CommandAnswer, CommandCall, CommandDeps, CommandInfo
 from annabelle.hub.security.identities import HomeUsers
 
@@ -74,10 +74,16 @@ class CommandRegistry:
         try:
             return await parsed.command.run(call)
         except AnnabelleError as error:
-            return CommandAnswer(error.body().for_person)
+            return CommandAnswer(_explain(error, call.channel))
         except Exception:  # noqa: BLE001  the edge of all commands
             _log.exception("/%s failed unexpectedly", info.name)
             return CommandAnswer(f"/{info.name} failed unexpectedly; the log says why.")
 
     def _find_alike(self, name: str) -> str | None:
         return next(iter(difflib.get_close_matches(name, self._commands, 1, _ALIKE)), None)
+
+
+def _explain(error: AnnabelleError, channel: str) -> str:
+    """In words. Somebody on a phone has no terminal, so a hint that names one of its commands is left out there."""
+    body = error.body()
+    return body.message if channel in CHAT_APPS and "annabelle " in (body.hint or "") else body.for_person

@@ -24,6 +24,7 @@ from annabelle.embeddings.embedder import EmbeddingsUnavailable
 from annabelle.hub.diagnosis.check import MEGABYTE, Check, DiagnosisContext, Problem
 from annabelle.hub.diagnosis.offline import read_agents
 from annabelle.hub.instance import bind_port
+from annabelle.hub.security.users_file import read_users
 from annabelle.llm.gguf_models import find_packaged_weights
 from annabelle.store.engine import DatabaseLocation, damaged_error, driver, parse_url, sqlite_url
 from annabelle.store.file_lock import FileLock
@@ -75,7 +76,11 @@ async def check_home(context: DiagnosisContext) -> list[Problem]:
     found: list[Problem] = []
     if stat.S_IMODE(root.stat().st_mode) & OPEN_TO_OTHERS:
         found.append(Problem("warning", f"Others on this machine may look into {root}.", _FIX, "open"))
-    missing = [folder.name for folder in (context.home.data, context.home.logs) if not folder.is_dir()]
+    wanted = (context.home.data, context.home.logs)
+    for name in [folder.name for folder in wanted if folder.exists() and not folder.is_dir()]:
+        text = f"{name} in the home is a file, and Annabelle needs a folder there."
+        found.append(Problem("critical", text, f"Move {name} away; annabelle doctor --fix makes the folder.", name))
+    missing = [folder.name for folder in wanted if not folder.exists()]
     if missing:
         text = f"The home has no folder {' and no folder '.join(missing)}."
         found.append(Problem("warning", text, f"Annabelle makes it at its start, or {_FIX}", "folders"))
@@ -101,14 +106,16 @@ def _find_line(file: Path, name: str | None) -> int | None:
 async def check_config_files(context: DiagnosisContext) -> list[Problem]:
     home, settings = context.home, context.settings
     found: list[Problem] = []
-    try:
-        read_agents(home, settings)
-    except ConfigMistake as mistake:
-        found.append(Problem("warning", mistake.message, "Fix it; the last good one stays in force.", "agents"))
+    files = {"agents": lambda: read_agents(home, settings), "users": lambda: read_users(home.users_file)}
+    for name, read in files.items():
+        try:
+            read()
+        except ConfigMistake as mistake:
+            found.append(Problem("warning", mistake.message, "Fix it; the last good one stays in force.", name))
     external = settings.external_mcps_path or home.config / "external-mcps.json"
     found += [
         Problem("warning", f"{path.name} is no JSON.", "Fix it; what it says does not hold until then.", path.name)
-        for path in list_torn_files((home.users_file, external))
+        for path in list_torn_files((external,))
     ]
     return found
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 
 from annabelle.core.errors import AnnabelleError
@@ -78,6 +79,8 @@ async def _run_check(check: Check, context: DiagnosisContext, seconds: float) ->
         why = f"it took longer than {seconds:g} seconds"
     except AnnabelleError as error:
         why = error.message.rstrip(".")
+    except OSError as error:
+        why = f"{Path(str(error.filename or '')).name}: {error.strerror}".removeprefix(": ")
     except Exception as error:  # noqa: BLE001  one broken check must not hide what the others found
         _log.exception("The check %s failed", check.id)
         why = type(error).__name__

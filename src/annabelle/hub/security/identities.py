@@ -320,6 +320,13 @@ class HomeUsers:
     def users(self) -> UserList:
         return self._users
 
+    def is_known(self, user_id: str) -> bool:
+        """Whether this is the owner or one of the users, as the file says now."""
+        if user_id == OWNER:
+            return True
+        self.reload_if_changed()
+        return self._users.get(user_id) is not None
+
     def note_use(self, caller: CallerIdentity) -> None:
         # To the minute, so that the file is written at most once in it.
         self._uses = self._uses | {caller.grant.hash or OWNER: now().replace(second=0, microsecond=0)}

@@ -1,0 +1,249 @@
+"""What is not as it should be: nothing is lost, nobody is held up, and it is said what happened."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import time
+from typing import Any
+
+import pytest
+
+from annabelle.hub.security.users_file import add_user, remove_user
+from channels.conftest import Chatting
+from hub.hubs import wait_for
+from support.scripted_model import plan_text
+
+Refusal = tuple[int, dict[str, Any]]
+
+
+@pytest.mark.req("CHN-03")
+@pytest.mark.parametrize(
+    "garbage",
+    [{"text": "x", "reply_to_message": "abc"}, {"text": "x", "reply_to_message": [1]}, {"document": "abc"}],
+    ids=json.dumps,
+)
+def test_an_update_with_a_field_of_the_wrong_type_is_skipped(chatting: Chatting, garbage: dict[str, object]) -> None:
+    chatting.pair()
+    chatting.bot.say("", **{"text": None, **garbage})
+    chatting.ask(plan_text([], say="Still here."), "Still here.")
+
+
+@pytest.mark.req("CHN-01")
+def test_a_file_whose_name_is_too_long_for_the_disk_is_kept_under_a_shorter_one(chatting: Chatting) -> None:
+    chatting.pair()
+    chatting.bot.files["f1"] = b"content"
+    document = {"file_id": "f1", "file_name": "漢" * 120 + ".txt"}
+    chatting.bot.say("", document=document, text=None, caption=plan_text([], say="Got it."))
+    chatting.wait_for_text("Got it.")
+    (kept,) = (chatting.hub.home.workspace / "received").iterdir()
+    assert kept.read_bytes() == b"content"
+    assert kept.suffix == ".txt"
+
+
+@pytest.mark.req("CHN-01")
+def test_a_message_that_cannot_be_read_is_named_and_the_next_one_is_answered(chatting: Chatting) -> None:
+    chatting.pair()
+    (chatting.hub.home.workspace / "received").write_text("a file where a folder should be")
+    chatting.bot.files["f1"] = b"content"
+    chatting.bot.say("", document={"file_id": "f1", "file_name": "a.txt"}, text=None)
+    chatting.ask(plan_text([], say="Still here."), "Still here.")
+    chatting.wait_for_text("I cannot read that message.")
+
+
+@pytest.mark.req("CHN-01")
+def test_pictures_of_an_album_are_all_kept(chatting: Chatting) -> None:
+    chatting.pair()
+    at = int(time.time())
+    for picture in ("one", "two", "three"):
+        chatting.bot.files[picture] = picture.encode()
+        caption = plan_text([], say=f"Got {picture}.")
+        chatting.bot.say("", text=None, photo=[{"file_id": picture}], date=at, caption=caption)
+    chatting.wait_for_text("Got three.")
+    kept = {one.read_bytes() for one in (chatting.hub.home.workspace / "received").iterdir()}
+    assert kept == {b"one", b"two", b"three"}
+
+
+@pytest.mark.req("CHN-04")
+def test_a_file_that_cannot_be_fetched_at_once_is_fetched_later(chatting: Chatting) -> None:
+    chatting.pair()
+    chatting.bot.files["f1"] = b"content"
+    refusals = iter([(502, {"ok": False, "description": "Bad Gateway"})] * 2)
+    chatting.bot.refuse = lambda method, _given: next(refusals, None) if method == "getFile" else None
+    chatting.bot.say("", document={"file_id": "f1"}, text=None, caption=plan_text([], say="Got it."))
+    chatting.wait_for_text("Got it.")
+    (kept,) = (chatting.hub.home.workspace / "received").iterdir()
+    assert kept.read_bytes() == b"content"
+
+
+@pytest.mark.req("CHN-02")
+def test_what_an_account_said_before_it_was_taken_back_is_not_answered_afterwards(chatting: Chatting) -> None:
+    chatting.pair()
+    chatting.pair(8)
+    chatting.ask("/kill telegram", "/resume telegram")
+    chatting.bot.say(plan_text([], say="Too late."), 8)
+    chatting.ask("/status", "Annabelle")  # read after what was written before it
+    chatting.hub.http.post("/channels/telegram/accounts/8/delete", json={}).raise_for_status()
+    chatting.ask("/resume telegram", "goes on")
+    chatting.ask(plan_text([], say="Here."), "Here.")
+    assert "Too late." not in chatting.bot.texts(8)
+
+
+def refuse_what_telegram_refuses(method: str, given: dict[str, Any]) -> Refusal | None:
+    """As the real one: it counts what is shown, in units of UTF-16."""
+    if method != "sendMessage":
+        return None
+    shown = html.unescape(re.sub(r"<[^>]+>", "", given["text"]))
+    if len(shown.encode("utf-16-le")) // 2 > 4096:
+        return 400, {"ok": False, "description": "Bad Request: message is too long"}
+    return None if shown.strip() else (400, {"ok": False, "description": "Bad Request: message text is empty"})
+
+
+@pytest.mark.req("CHN-05")
+@pytest.mark.parametrize(
+    "line", ["😀" * 5000, "😀 " * 3000, f"```\n{'😀' * 5000}\n```"], ids=["signs", "words", "code"]
+)
+def test_a_long_answer_of_emoji_comes_whole(chatting: Chatting, line: str) -> None:
+    chatting.pair()
+    chatting.bot.refuse = refuse_what_telegram_refuses
+    chatting.ask(plan_text([], say=f"{line}\n\nThe end."), "The end.")
+    assert "".join(chatting.bot.texts()).count("😀") == line.count("😀")
+
+
+@pytest.mark.req("CHN-05")
+def test_an_answer_that_shows_nothing_as_markdown_is_shown_as_it_is(chatting: Chatting) -> None:
+    chatting.pair()
+    chatting.bot.refuse = refuse_what_telegram_refuses
+    chatting.ask(plan_text([], say="[1]: https://example.org"), "[1]: https://example.org")
+
+
+def send_file(chatting: Chatting, name: str, say: str, **place: int) -> None:
+    said = plan_text([("send_message", {"message": "Here it is.", "file": name})], say=say)
+    chatting.bot.say(f"send me {name} {said}", **place)
+
+
+@pytest.mark.req("CHN-01")
+def test_a_file_answers_a_message_in_a_group(chatting: Chatting) -> None:
+    chatting.pair()
+    (chatting.hub.home.workspace / "list.txt").write_text("milk")
+    said = plan_text([("send_message", {"message": "Here it is.", "file": "list.txt"})], say="Done.")
+    chatting.bot.say(f"@annabelle_bot send me list.txt {said}", 7, -500)
+    sent = wait_for(lambda: [given for name, given in chatting.bot.calls if name == "sendDocument"], "a file")
+    assert json.loads(sent[0]["reply_parameters"])["allow_sending_without_reply"] is True
+
+
+@pytest.mark.req("CHN-01", "TRU-02")
+def test_a_file_that_is_gone_when_it_is_to_be_sent_is_named(chatting: Chatting) -> None:
+    chatting.pair()
+    file = chatting.hub.home.workspace / "list.txt"
+    file.write_text("milk")
+
+    def delete_first(method: str, given: dict[str, Any]) -> Refusal | None:
+        if method == "sendMessage" and "Here it is." in given["text"]:
+            file.unlink(missing_ok=True)
+        return None
+
+    chatting.bot.refuse = delete_first
+    send_file(chatting, "list.txt", "Done.")
+    chatting.wait_for_text("list.txt cannot be read")
+    assert not any("not certain" in text for text in chatting.bot.texts())
+
+
+@pytest.mark.req("CHN-01")
+@pytest.mark.parametrize("name", ["a\0b", "x" * 300], ids=["nul", "long"])
+def test_a_name_that_no_file_can_have_is_a_file_that_is_not_there(chatting: Chatting, name: str) -> None:
+    chatting.pair()
+    send_file(chatting, name, "{result}")
+    assert "There is no file" in chatting.wait_for_text("ERROR").text
+
+
+@pytest.mark.req("CHN-02")
+def test_a_person_who_was_let_out_of_the_home_is_a_stranger_in_chat_apps_too(chatting: Chatting) -> None:
+    chatting.pair()
+    add_user(chatting.hub.home.users_file, "bob")
+    chatting.pair(8, "bob")
+    remove_user(chatting.hub.home.users_file, "bob")
+    before = len(chatting.bot.texts(8))
+    chatting.bot.say(plan_text([], say="Hello?"), 8)
+    chatting.bot.say("/status", 8)
+    chatting.ask(plan_text([], say="Here."), "Here.")
+    assert len(chatting.bot.texts(8)) == before
+    assert chatting.hub.http.post("/channels/telegram/accounts/8/delete", json={}).is_success
+
+
+@pytest.mark.req("POL-05")
+def test_a_question_that_was_answered_before_it_could_be_sent_has_no_buttons(chatting: Chatting) -> None:
+    chatting.pair()
+    busy = (429, {"ok": False, "description": "Too Many Requests", "parameters": {"retry_after": 1}})
+    chatting.bot.refuse = lambda _method, given: busy if "May I call" in str(given) else None
+    skill = {"name": "Look", "instructions": "Look around.", "trigger_type": "manual"}
+    chatting.bot.say(plan_text([("memory_store_skill", skill)], say="It is set up."))
+    wait_for(lambda: any("May I call" in str(given) for _, given in list(chatting.bot.calls)), "an attempt to ask")
+    (asked,) = chatting.hub.http.get("/approvals").json()["approvals"]
+    chatting.hub.http.post(f"/approvals/{asked['id']}", json={"verdict": "approve"}).raise_for_status()
+    chatting.bot.refuse = lambda _method, _given: None
+    question = chatting.wait_for_text("May I call")
+    assert question.buttons == []
+    assert "This is not asked any more." in question.text
+    assert "all of this: ." not in question.text
+
+
+@pytest.mark.req("POL-05")
+def test_buttons_go_away_also_if_the_channel_was_busy_when_the_question_was_answered(chatting: Chatting) -> None:
+    chatting.pair()
+    skill = {"name": "Look", "instructions": "Look around.", "trigger_type": "manual"}
+    chatting.bot.say(plan_text([("memory_store_skill", skill)], say="It is set up."))
+    question = chatting.wait_for_text("May I call")
+    wait_soon = {"ok": False, "description": "Too Many Requests", "parameters": {"retry_after": "soon"}}
+    refusals = iter([(429, wait_soon), (502, {"ok": False, "description": "Bad Gateway"})])
+    chatting.bot.refuse = lambda method, _given: next(refusals, None) if method == "editMessageText" else None
+    (asked,) = chatting.hub.http.get("/approvals").json()["approvals"]
+    chatting.hub.http.post(f"/approvals/{asked['id']}", json={"verdict": "deny"}).raise_for_status()
+    wait_for(lambda: not question.buttons, "no buttons")
+
+
+@pytest.mark.req("CHN-01")
+def test_notices_go_where_the_owner_paired_last_also_after_an_account_was_let_in_by_its_id(chatting: Chatting) -> None:
+    chatting.pair()
+    chatting.hub.http.post("/channels/telegram/accounts", json={"accountId": "99"}).raise_for_status()
+    chatting.bot.say("/kill scheduler")
+    chatting.wait_for_text("Stopped: scheduler")
+
+
+@pytest.mark.req("CHN-04")
+def test_a_chat_that_asks_to_wait_is_left_alone_while_other_chats_go_on(chatting: Chatting) -> None:
+    chatting.pair()
+    chatting.pair(8)
+    busy = (429, {"ok": False, "description": "Too Many Requests", "parameters": {"retry_after": 300}})
+    tried: list[str] = []
+
+    def refuse(method: str, given: dict[str, Any]) -> Refusal | None:
+        if method != "sendMessage" or str(given["chat_id"]) != "7":
+            return None
+        tried.append(given["text"])
+        return busy
+
+    chatting.bot.refuse = refuse
+    chatting.bot.say("/help")
+    wait_for(lambda: tried, "an attempt")
+    for number in range(3):
+        chatting.ask(plan_text([], say=f"Number {number}."), f"Number {number}.", 8)
+    assert len(tried) == 1
+
+
+@pytest.mark.req("POL-05")
+def test_an_answer_to_a_question_of_somebody_else_names_no_command_of_the_terminal(chatting: Chatting) -> None:
+    chatting.pair()
+    assert chatting.ask("/approve apr_nobodys", "There is no question").text == "There is no question apr_nobodys."
+
+
+@pytest.mark.req("CHN-03", "CHN-04")
+def test_another_bot_in_the_place_of_the_first_is_heard_from_its_first_message(chatting: Chatting) -> None:
+    chatting.pair()
+    for number in range(3):
+        chatting.ask(plan_text([], say=f"Number {number}."), f"Number {number}.")
+    chatting.hub.stop()
+    chatting.bot.become(2000)
+    chatting.hub.start()
+    chatting.ask(plan_text([], say="From the other bot."), "From the other bot.")
