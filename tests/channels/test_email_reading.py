@@ -8,7 +8,8 @@ from email.message import EmailMessage
 import pytest
 from hypothesis import given, strategies as st
 
-from annabelle.channels.email.incoming_mail import MALFORMED, MailboxRules, MailPosition, read_update
+from annabelle.channels.channel import MALFORMED
+from annabelle.channels.email.incoming_mail import MailboxRules, MailPosition, read_update
 from annabelle.channels.email.reply_text import cut_quotes
 from annabelle.channels.email.sender_check import is_vouched_for, read_sender
 

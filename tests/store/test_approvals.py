@@ -86,7 +86,8 @@ async def test_answers_that_come_at_once_carry_the_turn_on_once(db: Database, re
     pending = tuple(ParkedCall(model_id=one.id, name="post_letter", arguments={}, approval_id=one.id) for one in asked)
 
     def end_turn(conn: Connection) -> str | None:
-        park_turn(conn, messages.load_message(conn, message.id), ParkedTurn(text="post both", pending=pending))
+        turn = ParkedTurn(text="post both", pending=pending)
+        park_turn(conn, messages.load_message(conn, message.id), turn, "cli")
         return None
 
     def answer(conn: Connection, approval_id: str) -> str | None:
