@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from annabelle.core.log_tail import read_log_tail
 from annabelle.hub.commands.command import Command, CommandAnswer, CommandCall, CommandInfo
 
 _DEFAULT: Final = 10
@@ -45,11 +44,8 @@ def _collect(folder: Path) -> list[tuple[str, str]]:
     return sorted(found)
 
 
-def _read_end(path: Path) -> Iterator[str]:
+def _read_end(path: Path) -> list[str]:
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _LINES * _LINE_BYTES))
-            lines = file.read().decode("utf-8", errors="replace").splitlines()
+        return read_log_tail(path, _LINES * _LINE_BYTES).splitlines()[-_LINES:]
     except OSError:
-        return
-    yield from lines[-_LINES:]
+        return []

@@ -9,6 +9,7 @@ from typing import Final
 import mcp_types as types
 
 from annabelle.core.errors import NotAllowed, NotFound
+from annabelle.core.log_tail import read_log_tail
 from annabelle.hub.base import HubBase
 from annabelle.hub.mcp.own_tools import McpCaller
 
@@ -38,17 +39,8 @@ class LogResources:
         path = (await asyncio.to_thread(self._find)).get(uri.removeprefix(_SCHEME))
         if path is None or not uri.startswith(_SCHEME):
             raise NotFound("There is no such resource.", hint="resources/list names them.")
-        text = self._redact(await asyncio.to_thread(_read_end, path))
+        text = self._redact(await asyncio.to_thread(read_log_tail, path, _MOST_BYTES))
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=_TYPE, text=text)])
 
     def _find(self) -> dict[str, Path]:
         return {path.stem: path for path in sorted(self._folder.glob("*.log"))}
-
-
-def _read_end(path: Path) -> str:
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        file.seek(max(0, size - _MOST_BYTES))
-        text = file.read(_MOST_BYTES).decode("utf-8", errors="replace")
-    # The first line may be cut, and half a secret is not recognised.
-    return text if size <= _MOST_BYTES else text.partition("\n")[2]
