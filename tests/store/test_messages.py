@@ -156,7 +156,7 @@ async def test_runs_of_skills_that_wait_push_no_person_back(db: Database, receiv
             thread = threads.find_or_create_thread(
                 c, channel=SKILLS, chat_id=chat, user_id="owner", agent_id="annabelle"
             )
-            messages.queue_message(c, thread, run, limits)
+            messages.queue_message(c, thread, run, limits, background=True)
 
     await db.write(queue_runs)
     await receive("hello", limits=limits)

@@ -12,20 +12,20 @@ from typing import Final, Literal
 
 from sqlalchemy import Connection
 
+from annabelle.agents.kind import EndedTurn
 from annabelle.core.contract import TurnResult
 from annabelle.core.errors import AgentPaused, AgentStopped, ErrorBody, OutcomeUnknown, TurnCancelled
-from annabelle.core.messages import SKILLS, InboundMessage, StoredEvent
+from annabelle.core.messages import StoredEvent
 from annabelle.core.tools import JsonObject, ToolResult
 from annabelle.core.trust import Trust
 from annabelle.policy.provenance import trust_after
 from annabelle.skills.due import retry_after
 from annabelle.skills.schedule import OneMoment, read_schedule
 from annabelle.skills.skill_input import SAY
-from annabelle.store import messages, skills, threads, tool_calls
-from annabelle.store.messages import QueueLimits, StoredMessage
+from annabelle.store import goals, skills, tool_calls
+from annabelle.store.messages import StoredMessage
 from annabelle.store.outbox import post
 from annabelle.store.skills import StoredFire, StoredSkill
-from annabelle.store.tool_calls import SeenToolResult
 
 _TOLD_CHARS: Final = 4_000
 _SILENT: Final = ErrorBody(code="internal_error", message="The run failed without saying why.")
@@ -126,27 +126,24 @@ def _tell_result(
     if skill.last_notified_at is not None and at - skill.last_notified_at < pause:
         return []
     skills.change_skill(conn, skill.id, {"last_notified_at": at})
-    return tell(conn, skill, outcome.text[:_TOLD_CHARS], fire.id, name=skill.name, trust=outcome.trust)
+    goal = None if skill.goal_id is None else goals.find_goal(conn, skill.goal_id)
+    text = outcome.text if goal is None else f"{goal.title}: {outcome.text}"
+    return tell(conn, skill, text[:_TOLD_CHARS], fire.id, name=skill.name, trust=outcome.trust)
 
 
-def queue_run(conn: Connection, fire: StoredFire, skill: StoredSkill) -> str:
-    """The run as a message in a thread of its own, once. What the person confirmed is all that is said in it."""
-    thread = threads.find_or_create_thread(
-        conn, channel=SKILLS, chat_id=fire.id, user_id=skill.user_id, agent_id=skill.agent_id
-    )
-    said = InboundMessage(
-        id=skills.run_id(fire),
-        channel=SKILLS,
-        chat_id=fire.id,
-        sender_id=skill.user_id,
-        user_id=skill.user_id,
-        source="skill",
-        text=skill.instructions,
-    )
-    if messages.queue_message(conn, thread, said, QueueLimits()).duplicate:
-        return thread.id
-    foreign = [*(skill.made_after or ()), *([str(fire.content["source"])] if fire.content else ())]
-    for origin in foreign:
-        seen = SeenToolResult(origin, skill.user_id, skill.agent_id, said.id)
-        tool_calls.note_untrusted(conn, seen, fire.content)
-    return thread.id
+def end_run(conn: Connection, fire: StoredFire, ended: EndedTurn) -> list[StoredEvent]:
+    """End the fire with its turn, or let it wait for the person's answer."""
+    message, parked = ended.message, ended.parked
+    if parked is None:
+        return end_fire(conn, fire, FireOutcome.from_turn(conn, message, ended.result), ended.at)
+    if not parked.waits:
+        return end_fire(conn, fire, FireOutcome(state="skipped", text=parked.text), ended.at)
+    if not parked.questions:
+        return []
+    skills.park_fire(conn, fire.id)
+    skill = skills.load_skill_of_fire(conn, fire.id)
+    if skill is None:
+        return []
+    ids = [one.id for one in parked.questions]
+    text = f"“{skill.name}” needs your yes to go on.\n\n{parked.text}"
+    return tell(conn, skill, text, f"{fire.id}:asks:{ids}", approvals=ids)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.resources import files as packaged_files
 from typing import Protocol
 
 from sqlalchemy import Connection
 
 from annabelle.core.contract import TurnLimits, TurnResult
-from annabelle.core.messages import StoredEvent
+from annabelle.core.messages import InboundMessage, StoredEvent
 from annabelle.core.settings import Settings
-from annabelle.core.tools import JsonObject
+from annabelle.core.tools import CallContext, JsonObject
 from annabelle.store.approvals import Approval
+from annabelle.store.goals import StoredGoal
 from annabelle.store.messages import StoredMessage
 
 
@@ -36,30 +38,43 @@ class EndedTurn:
 
 
 class AgentKind(Protocol):
-    """Everything here happens in a transaction of the caller's."""
+    """What a kind does not define itself is as in a chat. Everything here happens in a transaction of the caller's."""
 
     agent_type: str
     channel: str | None
     """The channel of its threads; None for every channel that is no other kind's."""
-    accepts_messages: bool
+    conversational: bool = True
+    """Whether it talks with a person, and so is done once it has sent its answer."""
+    accepts_messages: bool = True
     """Whether people can write to it."""
-    remembered: bool
-    """Whether its turns go to the memory. Otherwise what comes of them is told and kept elsewhere."""
+
+    def admit(self, conn: Connection, message: InboundMessage) -> None:
+        """Raises NotFound or Conflict if a person cannot write there."""
+
+    def find_goal(self, conn: Connection, chat_id: str) -> StoredGoal | None:
+        """The goal that the agent of a chat works for."""
 
     def load_context(self, conn: Connection, message: StoredMessage) -> JsonObject:
         """What the calls of a turn have in place of the message's own: the chat it acts in, and its only tools."""
-        ...
+        return {}
 
     def load_terms(
         self, conn: Connection, message: StoredMessage, limits: TurnLimits, settings: Settings
     ) -> JsonObject:
-        """What the brief of a turn has in place of the usual: text, tools, limits. `limits` are the agent's own."""
-        ...
+        """What the brief of a turn has in place of the usual: text, prompt, tools, limits (those are the agent's)."""
+        return {}
+
+    def list_child_tools(self, conn: Connection, context: CallContext) -> tuple[str, ...] | None:
+        """The tools that a task of this agent may have; None if it has no tasks."""
 
     def end_turn(self, conn: Connection, ended: EndedTurn) -> list[StoredEvent]:
         """What else is stored and told when a turn ends."""
-        ...
+        return []
 
     def drop_turn(self, conn: Connection, message: StoredMessage, why: str, at: datetime) -> list[StoredEvent] | None:
         """What is told when a parked turn is over without an answer; None: the chat is told why."""
-        ...
+
+
+def read_prompt(name: str) -> str:
+    """The prompt of a kind, which stands beside it."""
+    return packaged_files("annabelle.agents").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()

@@ -247,3 +247,16 @@ def error_from(body: ErrorBody) -> AnnabelleError:
 
 def _kinds(kind: type[AnnabelleError]) -> list[type[AnnabelleError]]:
     return [kind, *(inner for child in kind.__subclasses__() for inner in _kinds(child))]
+
+
+UNRETRYABLE = frozenset(
+    {
+        ProviderRefused.code,
+        ConfigMistake.code,
+        AgentPaused.code,
+        AgentStopped.code,
+        TurnCancelled.code,
+        SecurityBlocked.code,
+    }
+)
+"""Codes of errors that come again if the same is tried again, until somebody does something about it."""

@@ -35,6 +35,10 @@ CHAT_APPS: Final = frozenset({TELEGRAM, TELEGRAM_ACCOUNT, MATRIX, EMAIL})
 
 SKILLS: Final = "skill"
 """The channel of a skill's runs. Each has a thread of its own, whose chat is the fire."""
+GOALS: Final = "goal"
+"""The channel of goals. The chat is the goal."""
+USER_AGENT: Final = "user_agent"
+"""The channel of the agent that knows all goals of a person. The chat is the person."""
 
 
 class InboundMessage(FrozenModel):

@@ -14,8 +14,9 @@ from annabelle.core.trust import Label, Provenance, Risk, Source, Trust
 JsonObject = dict[str, object]
 _TAG: Final = re.compile(r"^\[[^\]]*\]\s*")
 
-Audience = Literal["everyone", "people", "hub"]
-"""`people` hides a tool from agents; `hub` also from the API: only the hub itself calls it."""
+Audience = Literal["everyone", "people", "hub", "named"]
+"""`people` hides a tool from agents; `hub` also from the API: only the hub itself calls it. `named` is for turns of
+agents whose brief names the tool, and for nobody else."""
 
 
 class ToolAnnotations(FrozenModel):

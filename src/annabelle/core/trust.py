@@ -15,9 +15,12 @@ Source = Literal[
 ]
 """Where content came from. `own` is what Annabelle produced itself: a clock, a sum, its own status."""
 
-ToolClass = Literal["read_private", "read_untrusted", "write_inside", "send_outside", "destroy", "execute", "control"]
-"""What a tool can do at worst, possibly several. `control` is the control plane: persona, channels, schedules, rules,
-servers, filters."""
+ToolClass = Literal[
+    "read_private", "read_untrusted", "own_notes", "write_inside", "send_outside", "destroy", "execute", "control"
+]
+"""What a tool can do at worst, possibly several. `own_notes` is what an agent keeps for a confirmed goal: its notes,
+learnings, tasks and check-ins, which foreign content does not block. `control` is the control plane: persona, channels,
+schedules, rules, servers, filters."""
 
 Label = Literal["private", "pried", "suspicious", "unscanned", "vouched"]
 """What is known about a result besides its trust. `pried`: private data that only foreign content pointed at.

@@ -1,6 +1,6 @@
 """Thread queue: one turn at a time per thread, many threads at once, up to a limit (DUR-04).
 
-Runs of skills have a lane of their own, so that a person never waits for them.
+Work in the background has a lane of its own, so that a person never waits for it.
 """
 
 from __future__ import annotations

@@ -50,6 +50,7 @@ from annabelle.hub.context import HubContext, HubConversations
 from annabelle.hub.conversations.event_log import EventFanout
 from annabelle.hub.conversations.message_gate import HomeSecrets, MessageGate, MessageGateDeps
 from annabelle.hub.conversations.message_workflow import HANDLE_MESSAGE, MessageWorkflow
+from annabelle.hub.conversations.turn_canceller import TurnCanceller
 from annabelle.hub.conversations.turns import ActiveTurns, MaintenanceGate, ReplyWaiters
 from annabelle.hub.costs.ledger import CostAnnouncer, CostLedger
 from annabelle.hub.diagnosis.diagnosis import Diagnosis
@@ -57,6 +58,7 @@ from annabelle.hub.forgetting.databases import DatabaseSnapshots, WorkflowDataba
 from annabelle.hub.forgetting.files import HomeFiles
 from annabelle.hub.forgetting.forget_service import BrowserServer, ForgetService, ForgetTargets, RunningWork
 from annabelle.hub.forgetting.memory_client import ForgetMemoryClient
+from annabelle.hub.goals.goal_service import GoalService
 from annabelle.hub.home_setup import ServerPlaybooks, seed_home
 from annabelle.hub.instance import remove_run_file, write_run_file
 from annabelle.hub.mcp.server import HubMcpServer
@@ -249,6 +251,14 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         notices=notices,
         audit=audit,
     )
+    goals = GoalService(
+        database=database,
+        clock=base.lifecycle.clock,
+        time_zone=skills.time_zone,
+        thread_queue=thread_queue,
+        canceller=TurnCanceller(events, stopper),
+    )
+    goals.on_change(skills.notify)
     approval_service = ApprovalService(
         ApprovalAnswerDeps(
             storage=storage, thread_queue=thread_queue, agents=agents, toolbox=toolbox, expiry=expiry, tasks=tasks
@@ -282,6 +292,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         approvals=approval_service,
         rules=rules,
         skills=skills,
+        goals=goals,
         tasks=tasks,
         memory=memory,
         ledger=ledger,

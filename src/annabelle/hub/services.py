@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from annabelle.hub.approvals.approval_answer import ApprovalService
 from annabelle.hub.costs.ledger import CostLedger
 from annabelle.hub.diagnosis.diagnosis import Diagnosis
+from annabelle.hub.goals.goal_service import GoalService
 from annabelle.hub.memory.service import HubMemory
 from annabelle.hub.skills.skill_service import SkillService
 from annabelle.hub.tasks.task_runner import TaskRunner
@@ -18,6 +19,7 @@ class HubServices:
     approvals: ApprovalService
     rules: StandingRules
     skills: SkillService
+    goals: GoalService
     tasks: TaskRunner
     memory: HubMemory
     ledger: CostLedger

@@ -15,6 +15,7 @@ from annabelle.policy.rules.rule import collect_texts
 from annabelle.policy.turn_facts import CallFacts, TurnFacts, shorten
 
 _EVENTS: Final = ("keywords", "memory")
+_WORDS: Final = ("description", "instructions")
 _SPOKEN_TIMES: Final = ("when", "in_minutes", "in_hours")
 _REMINDER: Final = frozenset({"skill_id", "message", "name", *_SPOKEN_TIMES})
 _WORD: Final = re.compile(r"\w+")
@@ -99,13 +100,20 @@ def _read(given: JsonObject, events: Sequence[str], times: JsonObject) -> str:
     steps = [cast("JsonObject", one) for one in cast("list[object]", plan) if isinstance(one, dict)] if plan else []
     only = steps[0] if len(steps) == 1 else None
     preflight = str(cast("JsonObject", look).get("tool")) if isinstance(look, dict) else ""
+    words = "\n".join(str(given[name]) for name in _WORDS if given.get(name)) or str(given.get("message") or "")
+    named = [*collect_texts(given.get("required_tools")), *collect_texts(given.get("tools"))]
     order = read_standing_order(
-        str(given.get("instructions") or given.get("message") or ""),
-        [*collect_texts(given.get("required_tools")), *(str(step.get("toolName")) for step in steps), preflight],
+        words,
+        [*named, *(str(step.get("toolName")) for step in steps), preflight],
         None if only is None else {"tool": only.get("toolName"), "arguments": only.get("parameters")},
         cast("int | None", given.get("token_budget")),
     )
-    listed = [order.describe(), *(f"{name}: {', '.join(collect_texts(times[name]))}" for name in events)]
+    check_in = escape_invisible_json(given["check_in"]) if given.get("check_in") else ""
+    listed = [
+        order.describe(),
+        f"check-in: {check_in}" if check_in else "",
+        *(f"{name}: {', '.join(collect_texts(times[name]))}" for name in events),
+    ]
     return "; ".join(filter(None, listed))
 
 

@@ -14,13 +14,14 @@ from annabelle.core.errors import Conflict
 from annabelle.core.ids import new_id
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
-from annabelle.store.portable_sql import field_values, from_row, read_all, read_first, require_found
-from annabelle.store.tables import goal_learnings, goal_notes, goals
+from annabelle.store.portable_sql import InsertNew, field_values, from_row, read_all, read_first, require_found
+from annabelle.store.tables import goal_learnings, goal_notes, goals, skills, tasks
 
 GoalState = Literal["working", "waiting", "archived"]
 Writer = Literal["user", "agent"]
 MOST_LEARNINGS: Final = 50
 
+_insert_note = InsertNew(goal_notes, ["id"], whole_rows=True)
 _by_id = select(goals).where(goals.c.id == bindparam("id"))
 _own = _by_id.where(goals.c.user_id == bindparam("user_id"))
 _in_order = select(goals).where(goals.c.user_id == bindparam("user_id")).order_by(goals.c.position, goals.c.id)
@@ -41,6 +42,13 @@ class NewGoal:
     description: str = ""
     instructions: str = ""
     tools: Sequence[str] = ()
+    thread_id: str | None = None
+    """The chat in which the person hears of it."""
+
+    @property
+    def words(self) -> str:
+        """What the person confirmed: in work for the goal this counts as their words (POL-09)."""
+        return "\n".join(filter(None, (self.title, self.description, self.instructions)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +103,24 @@ def get_goal(connection: Connection, goal_id: str, user_id: str) -> StoredGoal:
     return require_found(found, f"goal {goal_id}")
 
 
+def find_goal(connection: Connection, goal_id: str) -> StoredGoal | None:
+    """A goal of any person, for internal use; None once it was deleted."""
+    return read_first(connection, StoredGoal, _by_id, {"id": goal_id})
+
+
+def set_goal_state(connection: Connection, goal_id: str, state: GoalState) -> None:
+    """Changes the state of a goal that is not archived."""
+    wanted = update(goals).where(goals.c.id == goal_id, goals.c.state != "archived", goals.c.state != state)
+    connection.execute(wanted.values(state=state, updated_at=now()))
+
+
+def list_working_goals(connection: Connection, before: datetime) -> list[StoredGoal]:
+    """Goals of everybody that have been at work since before this moment."""
+    return read_all(
+        connection, StoredGoal, select(goals).where(goals.c.state == "working", goals.c.updated_at < before)
+    )
+
+
 def list_goals(connection: Connection, user_id: str, *, archived: bool = False) -> list[StoredGoal]:
     """Lists a person's goals in their own order, without the archived ones unless these are asked for."""
     query = _in_order if archived else _in_order.where(goals.c.state != "archived")
@@ -114,18 +140,21 @@ def order_goals(connection: Connection, user_id: str, goal_ids: Sequence[str]) -
 
 
 def delete_goal(connection: Connection, goal_id: str) -> None:
-    """Deletes a goal with its notes and learnings."""
-    for table in (goal_notes, goal_learnings):
+    """Deletes a goal with its notes, learnings, check-ins and tasks. What was said in its thread stays."""
+    for table in (goal_notes, goal_learnings, skills, tasks):
         connection.execute(delete(table).where(table.c.goal_id == goal_id))
     connection.execute(delete(goals).where(goals.c.id == goal_id))
 
 
-def add_note(connection: Connection, new: NewNote) -> StoredNote:
-    at = now()
+def add_note(
+    connection: Connection, new: NewNote, note_id: str | None = None, at: datetime | None = None
+) -> StoredNote:
+    """Stores a note. The same id again is the same note."""
+    at, note_id = at or now(), note_id or new_id("note")
     read_from = None if new.read_from is None else list(new.read_from)
-    values = field_values(new) | {"id": new_id("note"), "read_from": read_from, "created_at": at, "updated_at": at}
-    row = connection.execute(insert(goal_notes).returning(*goal_notes.c), values).mappings().one()
-    return from_row(StoredNote, row)
+    values = field_values(new) | {"id": note_id, "read_from": read_from, "created_at": at, "updated_at": at}
+    row = _insert_note.insert(connection, values)
+    return get_note(connection, note_id, new.user_id) if row is None else from_row(StoredNote, row)
 
 
 def get_note(connection: Connection, note_id: str, user_id: str) -> StoredNote:
@@ -162,6 +191,10 @@ def delete_note(connection: Connection, note_id: str) -> None:
     connection.execute(delete(goal_notes).where(goal_notes.c.id == note_id))
 
 
+def count_notes(connection: Connection, goal_id: str) -> int:
+    return int(connection.execute(select(func.count()).where(goal_notes.c.goal_id == goal_id)).scalar_one())
+
+
 def count_notes_since(connection: Connection, goal_id: str, since: datetime) -> int:
     recent = select(func.count()).where(goal_notes.c.goal_id == goal_id, goal_notes.c.created_at >= since)
     return int(connection.execute(recent).scalar_one())
@@ -188,10 +221,13 @@ def list_learnings(connection: Connection, goal_id: str) -> list[Learning]:
     return read_all(connection, Learning, _learnings, {"goal_id": goal_id})
 
 
-def change_learning(connection: Connection, learning_id: str, goal_id: str, content: str) -> bool:
+def change_learning(
+    connection: Connection, learning_id: str, goal_id: str, content: str, read_from: Sequence[str] | None = None
+) -> bool:
     """Rewords a learning of this goal; returns whether there is such a one."""
     wanted = update(goal_learnings).where(goal_learnings.c.id == learning_id, goal_learnings.c.goal_id == goal_id)
-    return connection.execute(wanted.values(content=content)).rowcount == 1
+    foreign = None if read_from is None else list(read_from)
+    return connection.execute(wanted.values(content=content, read_from=foreign)).rowcount == 1
 
 
 def remove_learning(connection: Connection, learning_id: str, goal_id: str) -> bool:

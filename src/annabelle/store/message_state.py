@@ -38,6 +38,7 @@ def add_continuation(connection: Connection, parked: StoredMessage, content: str
         "metadata": {_RESUMES: parked.id, _ROOT: root_message_id(parked)},
         "state": "queued",
         "trace_id": parked.trace_id,
+        "background": parked.background,
         "created_at": now(),
     }
     inserted = _insert_continuation.insert(connection, values)
@@ -59,8 +60,8 @@ def load_root_message(connection: Connection, message: StoredMessage) -> StoredM
     return message if message.source != "decision" else messages.load_message(connection, root_message_id(message))
 
 
-def store_risk(connection: Connection, message_id: str, facts: JsonObject) -> None:
-    """Adds facts about a message's content to its metadata, for judging the calls of its turn."""
+def store_facts(connection: Connection, message_id: str, facts: JsonObject) -> None:
+    """Adds facts about a message to its metadata."""
     kept = messages.load_message(connection, message_id).metadata
     connection.execute(update(table).where(table.c.id == message_id).values(metadata=kept | facts))
 

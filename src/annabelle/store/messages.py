@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, delete, func, select, 
 
 from annabelle.core.errors import Conflict, TooManyRequests
 from annabelle.core.ids import new_id
-from annabelle.core.messages import SKILLS, InboundMessage, MessageSource, MessageState, now
+from annabelle.core.messages import InboundMessage, MessageSource, MessageState, now
 from annabelle.core.tools import JsonObject
 from annabelle.store import threads
 from annabelle.store.portable_sql import InsertNew, from_row, read_all, read_first, require_found
@@ -41,6 +41,7 @@ class StoredMessage:
     call_id: str | None
     trace_id: str | None
     created_at: datetime
+    background: bool = False
 
 
 def message_from_row(row: RowMapping) -> StoredMessage:
@@ -70,8 +71,8 @@ _replies = (
 _said = select(messages).where(messages.c.call_id == bindparam("call_id"))
 _queued = select(func.count()).select_from(messages).where(messages.c.state == "queued")
 _queued_here = _queued.where(messages.c.thread_id == bindparam("thread_id"))
-# However many runs of skills wait, a person's message is taken.
-_queued_by_people = _queued.where(messages.c.channel != SKILLS)
+# However much work waits in the background, a person's message is taken.
+_queued_by_people = _queued.where(~messages.c.background)
 _move = (
     update(messages)
     .where(messages.c.id == bindparam("message"), messages.c.state.in_(("queued", "running")))
@@ -108,6 +109,8 @@ def queue_message(
     limits: QueueLimits,
     *,
     trace_id: str | None = None,
+    background: bool = False,
+    metadata: JsonObject | None = None,
 ) -> QueuedReceipt:
     """Queues a message. A repeat, by its id or its channel's id, returns the stored one (I-20)."""
     threads.touch_thread(connection, thread.id, now())
@@ -121,7 +124,8 @@ def queue_message(
         "source": message.source,
         "kind": "inbound",
         "content": message.text,
-        "metadata": {},
+        "metadata": metadata or {},
+        "background": background,
         "state": "queued",
         "sender_id": message.sender_id,
         "trace_id": trace_id,
@@ -264,9 +268,9 @@ def get_message(connection: Connection, message_id: str, user_id: str) -> Stored
     return require_found(found, f"message {message_id}")
 
 
-def is_run_of_skill(connection: Connection, message_id: str) -> bool:
+def is_background(connection: Connection, message_id: str) -> bool:
     found = read_first(connection, StoredMessage, _by_id, {"id": message_id})
-    return found is not None and found.channel == SKILLS
+    return found is not None and found.background
 
 
 def load_message(connection: Connection, message_id: str) -> StoredMessage:
@@ -285,6 +289,14 @@ def list_unfinished_in_chat(connection: Connection, channel: str, chat_id: str, 
         .order_by(columns.position)
     )
     return list(connection.execute(query).scalars())
+
+
+def has_unfinished(connection: Connection, channel: str, chat_id: str) -> bool:
+    """Whether anything runs or waits in a chat, of anybody."""
+    columns = messages.c
+    query = select(columns.id).where(columns.state.in_(("queued", "running")), columns.kind == "inbound")
+    found = query.where(columns.channel == channel, columns.chat_id == chat_id).limit(1)
+    return connection.execute(found).first() is not None
 
 
 def was_anything_said(connection: Connection, thread_id: str) -> bool:
@@ -328,6 +340,13 @@ def count_queued(connection: Connection) -> int:
     return int(connection.execute(_queued).scalar_one())
 
 
+def count_said_since(connection: Connection, channel: str, chat_id: str, since: datetime) -> int:
+    """How many messages a person wrote in a chat since then."""
+    columns = messages.c
+    own = columns.channel == channel, columns.chat_id == chat_id, columns.source == "user", columns.created_at >= since
+    return int(connection.execute(select(func.count()).select_from(messages).where(*own)).scalar_one())
+
+
 def last_answered_at(connection: Connection) -> datetime | None:
     """When the newest message came whose turn has ended well."""
     ended = messages.c.kind == "inbound", messages.c.state == "done"
@@ -348,7 +367,7 @@ _select_waiting = (
     select(messages)
     .where(
         messages.c.state == "queued",
-        (messages.c.channel == SKILLS) == bindparam("background"),
+        messages.c.background == bindparam("background"),
         ~select(claims.c.thread_id).where(claims.c.thread_id == messages.c.thread_id).exists(),
         ~select(_earlier_messages.c.id)
         .where(
@@ -391,7 +410,7 @@ def claim_next_messages(
 ) -> list[ClaimedMessage]:
     """Claims the oldest waiting message of each unclaimed thread, up to `max_running` claims of this owner.
 
-    People's messages, or in the background those of skills.
+    People's messages, or those of work in the background.
     """
     free = max_running - connection.execute(_count_claims, {"owner": owner}).scalar_one()
     if free <= 0:

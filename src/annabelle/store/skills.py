@@ -73,6 +73,8 @@ class NewSkill:
     made_after: list[str] | None = None
     webhook_hash: str | None = None
     confirmed_at: datetime | None = None
+    goal_id: str | None = None
+    check_in: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +184,25 @@ def delete_skill(connection: Connection, skill_id: int) -> None:
     connection.execute(delete(skills).where(skills.c.id == skill_id))
     waiting = update(fires).where(fires.c.skill_id == skill_id, fires.c.state == "due")
     connection.execute(waiting.values(state="skipped", finished_at=now(), result={"text": "The skill was deleted."}))
+
+
+def find_check_in(
+    connection: Connection, user_id: str, check_in: str, goal_id: str | None = None
+) -> StoredSkill | None:
+    """The check-in of this kind that a goal has; without a goal that of the person's own agent."""
+    wanted = skills.c.goal_id.is_(None) if goal_id is None else skills.c.goal_id == goal_id
+    query = select(skills).where(skills.c.user_id == user_id, skills.c.check_in == check_in, wanted)
+    return read_first(connection, StoredSkill, query)
+
+
+def list_check_ins(connection: Connection, goal_id: str) -> list[StoredSkill]:
+    return read_all(connection, StoredSkill, select(skills).where(skills.c.goal_id == goal_id).order_by(skills.c.id))
+
+
+def remove_old_fires(connection: Connection, skill_id: int, before: datetime) -> int:
+    """Removes what came of a skill before this moment, where it is too much to keep."""
+    old = delete(fires).where(fires.c.skill_id == skill_id, fires.c.due_at < before, fires.c.state.not_in(_OPEN))
+    return connection.execute(old).rowcount
 
 
 def next_due_at(connection: Connection) -> datetime | None:

@@ -10,31 +10,20 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
-    MetaData,
     Table,
     Text,
     UniqueConstraint,
-    text,
+    false,
 )
 
+from annabelle.store.goal_tables import (
+    feed_items as feed_items,
+    goal_learnings as goal_learnings,
+    goal_notes as goal_notes,
+    goals as goals,
+)
 from annabelle.store.portable_sql import JsonText, SafeText, UtcTimestamp
-
-NAMING = {
-    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-    "pk": "pk_%(table_name)s",
-}
-
-metadata = MetaData(naming_convention=NAMING)
-
-# SQLite numbers rows only in an INTEGER PRIMARY KEY column.
-Counter = BigInteger().with_variant(Integer(), "sqlite")
-
-
-def _partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
-    return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
-
+from annabelle.store.schema import Counter, metadata, partial_index
 
 threads = Table(
     "threads",
@@ -47,8 +36,9 @@ threads = Table(
     Column("created_at", UtcTimestamp, nullable=False),
     Column("updated_at", UtcTimestamp, nullable=False),
     Column("ended_at", UtcTimestamp),  # null: the open thread of its chat, which new messages go to
+    Column("internal", Boolean, nullable=False, server_default=false(), default=False),  # of work nobody talks to
     Index(None, "user_id", "updated_at"),
-    _partial_index(
+    partial_index(
         "uq_threads_open", "channel", "chat_id", "user_id", "agent_id", where="ended_at IS NULL", unique=True
     ),
 )
@@ -74,10 +64,11 @@ messages = Table(
     Column("call_id", Text, unique=True),
     Column("trace_id", Text),
     Column("created_at", UtcTimestamp, nullable=False),
+    Column("background", Boolean, nullable=False, server_default=false(), default=False),  # work that nobody waits for
     UniqueConstraint("channel", "chat_id", "user_id", "external_id"),
     Index(None, "thread_id", "position"),
-    _partial_index("uq_messages_answer", "reply_to", where="kind = 'answer'", unique=True),
-    _partial_index("ix_messages_queued", "thread_id", "position", where="state = 'queued'"),
+    partial_index("uq_messages_answer", "reply_to", where="kind = 'answer'", unique=True),
+    partial_index("ix_messages_queued", "thread_id", "position", where="state = 'queued'"),
     sqlite_autoincrement=True,
 )
 
@@ -154,7 +145,7 @@ model_calls = Table(
     Column("price_known", Boolean),
     Index(None, "user_id", "reserved_at"),
     Index(None, "agent_id", "reserved_at"),
-    _partial_index("ix_model_calls_open", "reserved_at", where="state = 'reserved'"),
+    partial_index("ix_model_calls_open", "reserved_at", where="state = 'reserved'"),
 )
 
 spending = Table(
@@ -187,7 +178,7 @@ deliveries = Table(
     Column("created_at", UtcTimestamp, nullable=False),
     Column("updated_at", UtcTimestamp, nullable=False),
     Column("sent_ids", JsonText, nullable=True),  # the channel's ids of the parts; null for one of unknown outcome
-    _partial_index("ix_deliveries_open", "state", where="state != 'sent'"),
+    partial_index("ix_deliveries_open", "state", where="state != 'sent'"),
 )
 
 channel_accounts = Table(
@@ -213,7 +204,7 @@ channel_updates = Table(
     Column("stale", Boolean, nullable=False),
     Column("received_at", UtcTimestamp, nullable=False),
     UniqueConstraint("channel", "external_id"),
-    _partial_index("ix_channel_updates_open", "position", where="content IS NOT NULL"),
+    partial_index("ix_channel_updates_open", "position", where="content IS NOT NULL"),
     sqlite_autoincrement=True,
 )
 
@@ -273,8 +264,8 @@ tasks = Table(
     "tasks",
     metadata,
     Column("id", Text, primary_key=True),  # work an agent delegated: a tool call or a subagent
-    Column("kind", Text, nullable=False),  # tool_call | subagent
-    Column("state", Text, nullable=False),  # queued | running | done | failed | unknown
+    Column("kind", Text, nullable=False),  # tool_call | subagent | goal
+    Column("state", Text, nullable=False),  # queued | running | done | failed | unknown; of a goal: see store/tasks.py
     Column("user_id", Text, nullable=False),
     Column("agent_id", Text),
     Column("thread_id", Text),
@@ -284,6 +275,9 @@ tasks = Table(
     Column("result", JsonText),
     Column("created_at", UtcTimestamp, nullable=False),
     Column("finished_at", UtcTimestamp),
+    Column("goal_id", Text, index=True),
+    Column("next_try_at", UtcTimestamp),  # of one that is paused
+    Column("failures", Integer, nullable=False, server_default="0", default=0),
     Index(None, "user_id", "created_at"),
 )
 
@@ -311,7 +305,7 @@ approvals = Table(
     Column("used_by", Text),  # the call id that used the approval
     Column("resumed_by", Text),  # the message that continues the turn
     Index(None, "user_id", "created_at"),
-    _partial_index("ix_approvals_pending", "expires_at", where="state = 'pending'"),
+    partial_index("ix_approvals_pending", "expires_at", where="state = 'pending'"),
 )
 
 parked_turns = Table(
@@ -370,8 +364,10 @@ skills = Table(
     Column("made_after", JsonText),  # foreign content that was read in the conversation it was made in
     Column("webhook_hash", Text),
     Column("confirmed_at", UtcTimestamp),  # when the person said yes to what it does
+    Column("goal_id", Text, index=True),  # of a check-in
+    Column("check_in", Text),  # recurring | follow_up | note | heartbeat | feed
     UniqueConstraint("user_id", "name"),
-    _partial_index("ix_skills_due", "next_due", where="enabled AND next_due IS NOT NULL"),
+    partial_index("ix_skills_due", "next_due", where="enabled AND next_due IS NOT NULL"),
     sqlite_autoincrement=True,
 )
 
@@ -390,49 +386,5 @@ fires = Table(
     Column("payload", JsonText),  # what a webhook or an event brought
     UniqueConstraint("skill_id", "due_at"),
     Index(None, "user_id", "due_at"),
-    _partial_index("ix_fires_open", "due_at", where="state IN ('due', 'started', 'waiting')"),
-)
-
-goals = Table(
-    "goals",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("user_id", Text, nullable=False),
-    Column("agent_id", Text, nullable=False),
-    Column("title", SafeText, nullable=False),
-    Column("description", SafeText, nullable=False),
-    Column("instructions", SafeText, nullable=False),
-    Column("tools", JsonText, nullable=False),  # besides those that every goal has
-    Column("state", Text, nullable=False),  # working | waiting | archived
-    Column("position", Integer, nullable=False),  # in the person's own order
-    Column("created_at", UtcTimestamp, nullable=False),
-    Column("updated_at", UtcTimestamp, nullable=False),
-    Index(None, "user_id", "position"),
-)
-
-goal_notes = Table(
-    "goal_notes",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("user_id", Text, nullable=False),
-    Column("goal_id", Text, ForeignKey("goals.id")),  # none: it belongs to no goal yet
-    Column("title", SafeText, nullable=False),
-    Column("content", SafeText, nullable=False),
-    Column("written_by", Text, nullable=False),  # user | agent
-    Column("read_from", JsonText),  # foreign content that was read before it was written
-    Column("created_at", UtcTimestamp, nullable=False),
-    Column("updated_at", UtcTimestamp, nullable=False),
-    Index(None, "goal_id", "created_at"),
-    Index(None, "user_id", "created_at"),
-)
-
-goal_learnings = Table(
-    "goal_learnings",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("goal_id", Text, ForeignKey("goals.id"), nullable=False),
-    Column("content", SafeText, nullable=False),
-    Column("read_from", JsonText),
-    Column("created_at", UtcTimestamp, nullable=False),
-    Index(None, "goal_id", "created_at"),
+    partial_index("ix_fires_open", "due_at", where="state IN ('due', 'started', 'waiting')"),
 )

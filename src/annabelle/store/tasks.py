@@ -1,4 +1,8 @@
-"""Tasks that agents delegated, from request to result (RTR-05, I-26)."""
+"""Tasks that agents delegated, from request to result (RTR-05, I-26).
+
+A task of a goal is a turn of its own: `active`, `paused` until it is tried again or the person has answered,
+`completed` or `cancelled` (AGE-03, AGE-13).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection, bindparam, func, select, update
+from sqlalchemy import Connection, bindparam, delete, func, select, update
 
 from annabelle.core.errors import TooManyRequests
 from annabelle.core.messages import now
@@ -14,9 +18,10 @@ from annabelle.core.tools import JsonObject
 from annabelle.store.portable_sql import InsertNew, field_values, from_row, read_all, read_first, require_found
 from annabelle.store.tables import tasks
 
-TaskKind = Literal["tool_call", "subagent"]
-TaskState = Literal["queued", "running", "done", "failed", "unknown"]
+TaskKind = Literal["tool_call", "subagent", "goal"]
+TaskState = Literal["queued", "running", "done", "failed", "unknown", "active", "paused", "completed", "cancelled"]
 _OPEN = ("queued", "running")
+_AT_WORK = ("active", "paused")
 
 _insert = InsertNew(tasks, ["id"], whole_rows=True)
 _by_id = select(tasks).where(tasks.c.id == bindparam("id"))
@@ -43,6 +48,8 @@ class NewTask:
     agent_id: str | None = None
     thread_id: str | None = None
     message_id: str | None = None
+    goal_id: str | None = None
+    state: TaskState = "queued"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +66,18 @@ class StoredTask:
     result: JsonObject | None
     created_at: datetime
     finished_at: datetime | None
+    goal_id: str | None = None
+    next_try_at: datetime | None = None
+    failures: int = 0
 
     @property
     def open(self) -> bool:
-        return self.state in _OPEN
+        return self.state in _OPEN or self.state in _AT_WORK
 
 
-def create_task(connection: Connection, new: NewTask, at_once: int | None = None) -> StoredTask:
+def create_task(
+    connection: Connection, new: NewTask, at_once: int | None = None, at: datetime | None = None
+) -> StoredTask:
     """Stores a task. The same id is the same task; `at_once` limits open tasks of this agent and kind."""
     known = read_first(connection, StoredTask, _by_id, {"id": new.id})
     if known is not None:
@@ -74,7 +86,7 @@ def create_task(connection: Connection, new: NewTask, at_once: int | None = None
         raise TooManyRequests(
             f"{new.agent_id} has {at_once} at work already, which is the most.", hint="Wait until one has ended."
         )
-    inserted = _insert.insert(connection, {**field_values(new), "state": "queued", "created_at": now()})
+    inserted = _insert.insert(connection, {**field_values(new), "created_at": at or now()})
     return load_task(connection, new.id) if inserted is None else from_row(StoredTask, inserted)
 
 
@@ -108,9 +120,37 @@ def list_message_tasks(connection: Connection, message_id: str) -> list[StoredTa
     return read_all(connection, StoredTask, _of_message, {"message_id": message_id})
 
 
-def list_tasks(connection: Connection, user_id: str, limit: int = 50) -> list[StoredTask]:
-    """Lists a person's tasks, newest first."""
+def change_task(connection: Connection, task_id: str, changes: JsonObject) -> bool:
+    """Changes a task of a goal that has not ended; returns whether there was such a one."""
+    wanted = update(tasks).where(tasks.c.id == task_id, tasks.c.state.in_(_AT_WORK))
+    return connection.execute(wanted.values(**changes)).rowcount == 1
+
+
+def reopen_task(connection: Connection, task_id: str, changes: JsonObject) -> None:
+    """Changes a task of a goal, also one that has ended."""
+    connection.execute(update(tasks).where(tasks.c.id == task_id, tasks.c.kind == "goal").values(**changes))
+
+
+def list_at_work(connection: Connection, goal_id: str) -> list[StoredTask]:
+    """Lists the tasks of a goal that have not ended, oldest first."""
+    return read_all(connection, StoredTask, _in_order.where(tasks.c.goal_id == goal_id, tasks.c.state.in_(_AT_WORK)))
+
+
+def list_in_state(connection: Connection, state: TaskState, before: datetime) -> list[StoredTask]:
+    """Lists the tasks of goals in a state that were made before this moment, of everybody, oldest first."""
+    return read_all(connection, StoredTask, _in_order.where(tasks.c.state == state, tasks.c.created_at < before))
+
+
+def remove_ended_tasks(connection: Connection, before: datetime) -> int:
+    """Removes the tasks of goals that ended before this moment; what they found stays as notes."""
+    ended = tasks.c.kind == "goal", tasks.c.state.in_(("completed", "cancelled")), tasks.c.finished_at < before
+    return connection.execute(delete(tasks).where(*ended)).rowcount
+
+
+def list_tasks(connection: Connection, user_id: str, limit: int = 50, goal_id: str | None = None) -> list[StoredTask]:
+    """Lists a person's tasks, of all sorts or of one goal, newest first."""
     own = select(tasks).where(tasks.c.user_id == user_id)
+    own = own if goal_id is None else own.where(tasks.c.goal_id == goal_id)
     return read_all(connection, StoredTask, own.order_by(tasks.c.created_at.desc(), tasks.c.id).limit(limit))
 
 

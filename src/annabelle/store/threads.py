@@ -12,9 +12,9 @@ from datetime import datetime
 from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
 
 from annabelle.core.ids import new_id
-from annabelle.core.messages import SKILLS, StoredEvent, TurnEvent, now
+from annabelle.core.messages import StoredEvent, TurnEvent, now
 from annabelle.store.portable_sql import InsertNew, read_all, read_first, require_found
-from annabelle.store.tables import events, skills, threads
+from annabelle.store.tables import events, goals, skills, threads
 
 _insert_thread = InsertNew(threads)
 _select_thread = select(threads).where(
@@ -27,7 +27,7 @@ _select_thread = select(threads).where(
 _select_by_id = select(threads).where(threads.c.id == bindparam("thread_id"))
 _select_own = (
     select(threads)
-    .where(threads.c.user_id == bindparam("user_id"), threads.c.channel != SKILLS)
+    .where(threads.c.user_id == bindparam("user_id"), ~threads.c.internal)
     .order_by(threads.c.updated_at.desc(), threads.c.id.desc())
     .limit(bindparam("limit"))
 )
@@ -49,15 +49,20 @@ class Thread:
     created_at: datetime
     updated_at: datetime
     ended_at: datetime | None = None
+    internal: bool = False
 
 
-def find_or_create_thread(connection: Connection, *, channel: str, chat_id: str, user_id: str, agent_id: str) -> Thread:
-    """The open thread of a chat."""
+def find_or_create_thread(
+    connection: Connection, *, channel: str, chat_id: str, user_id: str, agent_id: str, internal: bool = False
+) -> Thread:
+    """The open thread of a chat. An internal one is of work that nobody talks to, and not listed."""
     key: dict[str, object] = {"channel": channel, "chat_id": chat_id, "user_id": user_id, "agent_id": agent_id}
     if known := find_open_thread(connection, channel=channel, chat_id=chat_id, user_id=user_id, agent_id=agent_id):
         return known
     at = now()
-    _insert_thread.insert(connection, {"id": new_id("thr"), "created_at": at, "updated_at": at, **key})
+    _insert_thread.insert(
+        connection, {"id": new_id("thr"), "created_at": at, "updated_at": at, "internal": internal, **key}
+    )
     return read_all(connection, Thread, _select_thread, key)[0]
 
 
@@ -69,13 +74,14 @@ def find_open_thread(
 
 
 def replace_thread(connection: Connection, thread_id: str) -> Thread:
-    """Ends a thread and opens another one in its chat, which skills report to from now on."""
+    """Ends a thread and opens another one in its chat, which skills and goals report to from now on."""
     old = load_thread(connection, thread_id)
     connection.execute(_end_thread, {"thread": old.id, "at": now()})
     new = find_or_create_thread(
         connection, channel=old.channel, chat_id=old.chat_id, user_id=old.user_id, agent_id=old.agent_id
     )
-    connection.execute(update(skills).where(skills.c.thread_id == old.id).values(thread_id=new.id))
+    for table in (skills, goals):
+        connection.execute(update(table).where(table.c.thread_id == old.id).values(thread_id=new.id))
     return new
 
 
@@ -96,13 +102,13 @@ def find_thread(connection: Connection, thread_id: str) -> Thread | None:
 
 
 def list_threads(connection: Connection, user_id: str, limit: int = 50) -> list[Thread]:
-    """Lists a person's threads, last used first, without the runs of skills."""
+    """Lists a person's threads, last used first, without internal ones."""
     return read_all(connection, Thread, _select_own, {"user_id": user_id, "limit": limit})
 
 
 def count_used_since(connection: Connection, moment: datetime) -> int:
-    """How many conversations of anybody were used since then, without the runs of skills."""
-    used = select(func.count()).where(threads.c.updated_at >= moment, threads.c.channel != SKILLS)
+    """How many conversations of anybody were used since then, without internal ones."""
+    used = select(func.count()).where(threads.c.updated_at >= moment, ~threads.c.internal)
     return int(connection.execute(used).scalar_one())
 
 

@@ -54,10 +54,10 @@ class AgentPolicy:
 Caller = Literal["agent", "api", "cli", "hub"]
 
 _OPEN_TO: dict[Caller, frozenset[Audience]] = {
-    "agent": frozenset({"everyone"}),
+    "agent": frozenset({"everyone", "named"}),
     "api": frozenset({"everyone", "people"}),
     "cli": frozenset({"everyone", "people"}),
-    "hub": frozenset({"everyone", "people", "hub"}),
+    "hub": frozenset({"everyone", "people", "hub", "named"}),
 }
 
 
@@ -278,6 +278,7 @@ def native_tool(
     group: str = "Core",
     timeout_seconds: float | None = None,
     scan: ScanDirections | None = None,
+    audience: Audience = "everyone",
     answers: type[AnnabelleError] = RetryByModel,
 ) -> Callable[[NativeHandler], NativeTool]:
     """Make a hub-native tool from a handler. An error of the kind `answers` becomes a failed result."""
@@ -293,7 +294,7 @@ def native_tool(
             except answers as error:
                 return ToolResult.failure(error.body(context.trace_id))
 
-        tool = NativeTool(name, description, schema, answer_errors, annotations, group, timeout_seconds)
+        tool = NativeTool(name, description, schema, answer_errors, annotations, group, timeout_seconds, audience)
         return tool if scan is None else replace(tool, scan=scan)
 
     return make_tool

@@ -123,7 +123,7 @@ class MessageGate:
     async def receive(self, message: InboundMessage) -> AdmittedMessage:
         """Store a message once and start its turn, or answer it here if it is a command or its agent is paused."""
         if not find_kind(message.channel).accepts_messages:
-            raise NotAllowed("Nobody can speak in the runs of skills.", hint="Use another channel.", field="channel")
+            raise NotAllowed("Nobody can write there.", hint="Use another channel.", field="channel")
         if self._closing:
             raise Unavailable("Annabelle is shutting down.", hint="Send the message again once it is back.")
         message = message.model_copy(update={"text": self._secrets.mask_text(message.text)})
@@ -152,6 +152,7 @@ class MessageGate:
 
         def store_message(conn: Connection) -> WriteResult[AdmittedMessage]:
             last = threads.last_event_number(conn, message.user_id)
+            find_kind(message.channel).admit(conn, message)
             thread = threads.find_or_create_thread(
                 conn, channel=message.channel, chat_id=message.chat_id, user_id=message.user_id, agent_id=agent_id
             )

@@ -16,7 +16,15 @@ from annabelle.agents import find_kind
 from annabelle.agents.kind import EndedTurn, ParkedOutcome
 from annabelle.core.backoff import backoff_seconds
 from annabelle.core.contract import ParkedTurn, TurnBrief, TurnResult
-from annabelle.core.errors import AnnabelleError, ErrorBody, SecurityBlocked, StorageTrouble, TurnCancelled, Unavailable
+from annabelle.core.errors import (
+    UNRETRYABLE,
+    AnnabelleError,
+    ErrorBody,
+    SecurityBlocked,
+    StorageTrouble,
+    TurnCancelled,
+    Unavailable,
+)
 from annabelle.core.failpoints import failpoint
 from annabelle.core.messages import CHAT_APPS, EventType, TurnEvent, now
 from annabelle.core.tools import CallContext, JsonObject
@@ -44,9 +52,6 @@ from annabelle.toolbox.facade import Toolbox
 
 _APOLOGY = ErrorBody(code="internal_error", message="The turn failed without saying why.")
 _UNASKED = ErrorBody(code="internal_error", message="The turn waits for the answer to a question nobody was asked.")
-_UNRETRYABLE = frozenset(
-    {"provider_refused", "bad_config", "agent_paused", "agent_stopped", "cancelled", "security_blocked"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ def deliver(
     written += tell_unheard(conn, message)
     written += kind.end_turn(conn, EndedTurn(message, result, at or now(), parked))
     messages.release_claim(conn, message_id)
-    if result.success and remember and kind.remembered and not (parked is not None and parked.waits):
+    if result.success and remember and not message.background and not (parked is not None and parked.waits):
         _add_to_memory(conn, message, idle_seconds)
     return WriteResult(Delivered(messages.load_message(conn, message_id), reply), message.user_id, written)
 
@@ -129,9 +134,11 @@ def _add_reply(conn: Connection, message: StoredMessage, result: TurnResult, fac
             reply_to=message.id,
             content=text,
             source="error",
-            metadata={"error": error.model_dump(exclude_none=True), "retryable": error.code not in _UNRETRYABLE},
+            metadata={"error": error.model_dump(exclude_none=True), "retryable": error.code not in UNRETRYABLE},
         )
     text = result.text
+    if message.background and not text.strip():
+        return None
     if result.sent_by_tool:
         # send_message already delivered the answer; a reply would repeat it (RTR-07).
         if any(said.kind == "said" for said in messages.list_replies(conn, message)):

@@ -133,10 +133,10 @@ class CostLedger:
             await self._count_calls([settled])
 
     async def _is_background(self, message_id: str | None) -> bool:
-        """Whether a call is for the run of a skill."""
+        """Whether a call is for work in the background."""
         if message_id is None:
             return False
-        return await self._database.read(lambda conn: messages.is_run_of_skill(conn, message_id))
+        return await self._database.read(lambda conn: messages.is_background(conn, message_id))
 
     async def _settle_abandoned(self) -> None:
         before = now() - self._settle_timeout

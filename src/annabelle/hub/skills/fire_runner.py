@@ -21,7 +21,8 @@ from typing import Final, cast
 
 from sqlalchemy import Connection
 
-from annabelle.agents.fire_outcome import FireOutcome, end_fire, queue_run, tell
+from annabelle.agents.fire_outcome import FireOutcome, end_fire, tell
+from annabelle.agents.work import queue_run
 from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import AnnabelleError, NotAllowed, NotFound, SecurityBlocked
 from annabelle.core.failpoints import failpoint
@@ -147,6 +148,8 @@ class FireTasks:
         thread_id = await write_until_stored(
             fire.id, lambda: self._deps.database.write(lambda conn: queue_run(conn, fire, skill))
         )
+        if thread_id is None:
+            return FireOutcome(state="skipped", text="There is no goal to do it for.", told=False)
         await self._deps.thread_queue.start_next(thread_id)
         return None
 

@@ -7,6 +7,7 @@ from annabelle.hub.context import HubContext
 from annabelle.hub.tasks.background_calls import BackgroundCalls
 from annabelle.hub.tools.chat import get_status_tool, propose_rule_tool, send_message_tools
 from annabelle.hub.tools.contacts import find_contact_tool
+from annabelle.hub.tools.goals import goal_tools
 from annabelle.hub.tools.memory import PlainMemory, register_with_memory, search_memories_tool, store_fact_tool
 from annabelle.hub.tools.skills import skill_tools
 from annabelle.hub.tools.tasks import get_job_status_tool, queue_task_tool, spawn_subagent_tool
@@ -28,4 +29,5 @@ def register_native_tools(hub: HubContext, calls: BackgroundCalls) -> None:
     toolbox.add_native(
         [*own, *handing_on, *skill_tools(hub.services.skills), ruling, *hub.services.memory.native_tools(), *finding]
     )
+    toolbox.add_native(goal_tools(hub.services.goals, hub.storage.events, toolbox))
     register_with_memory(toolbox, [store_fact_tool(plain), search_memories_tool(plain)])

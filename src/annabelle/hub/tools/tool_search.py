@@ -58,7 +58,7 @@ class ToolSearch:
     async def search(self, arguments: JsonObject, context: CallContext) -> ToolResult:
         """Finds only tools that the caller's policy allows."""
         usable = self._toolbox.tools(self._agents.policy_of(context))
-        specs = {tool.name: tool for tool in usable.tools if tool.name != SEARCH_TOOLS}
+        specs = {tool.name: tool for tool in usable.tools if tool.name != SEARCH_TOOLS and tool.audience != "named"}
         ranking = await self._load_ranker().rank(usable, str(arguments["query"]))
         limit = cast("int", arguments.get("limit", 8))
         found: list[JsonObject] = [
@@ -89,7 +89,8 @@ def get_tool_catalog_tool(toolbox: Toolbox, agents: AgentRegistry) -> NativeTool
     )
     async def list_tools(arguments: JsonObject, context: CallContext) -> ToolResult:
         by_server: dict[str, list[JsonObject]] = {}
-        for tool in toolbox.tools(agents.policy_of(context)).tools:
+        usable = toolbox.tools(agents.policy_of(context)).tools
+        for tool in (one for one in usable if one.audience != "named"):
             entry: JsonObject = {"name": tool.name, "group": tool.group, "description": first_line(tool.description)}
             by_server.setdefault(tool.server, []).append(entry)
         wanted = arguments.get("mcp_name")

@@ -22,8 +22,8 @@ from sqlalchemy.schema import SchemaItem
 from annabelle.store.memory import text_index
 from annabelle.store.memory.migrations import FOLDER, NEWEST
 from annabelle.store.portable_sql import JsonText, SafeText, UtcTimestamp
+from annabelle.store.schema import NAMING, Counter
 from annabelle.store.schema_migration import MigrationPlan
-from annabelle.store.tables import NAMING, Counter
 
 metadata = MetaData(naming_convention=NAMING)
 

@@ -282,7 +282,7 @@ class HybridSelector:
             temperature=min(self._temperature, _CLEAR_MATCH_TEMPERATURE) if top > _CLEAR_MATCH_SCORE else None,
             small_talk=method == "small-talk",
             limit=self._limits.max_tools,
-            others=tuple(tool for name, tool in catalogue.everything.items() if name not in chosen),
+            others=tuple(tool for name, tool in catalogue.specs.items() if name not in chosen),
             wanted=choice.names,
             in_brief=choice.at_hand - {tool.name for tool in catalogue.local},
         )
@@ -322,7 +322,8 @@ class _ToolCatalogue:
         everything = {tool.name: slim.get(tool) for tool in sorted((*available.tools, *local), key=_tool_name)}
         # A tool under its old name too would be sent twice.
         twice = {alias for alias, name in _ALIASES.items() if name in everything}
-        specs = {name: tool for name, tool in everything.items() if name not in twice}
+        hidden = twice | {tool.name for tool in everything.values() if tool.audience == "named"}
+        specs = {name: tool for name, tool in everything.items() if name not in hidden}
         core = [name for name in CORE if name in specs]
         core += sorted(tool.name for tool in local if tool.name not in core)
         rest = [tool for tool in available.tools if tool.name in specs and tool.name not in core]

@@ -30,6 +30,8 @@ class RequirePermission:
                 f"{tool.name} is not for {'agents' if context.caller == 'agent' else 'requests from outside'}.",
                 hint="A person can use it." if tool.audience == "people" else None,
             )
+        if tool.audience == "named" and context.caller == "agent" and tool.name not in (context.allowed_tools or ()):
+            raise NotAllowed(f"{tool.name} is for agents of goals.")
         if self.policy is not None and not self.policy.permits(tool.name):
             raise NotAllowed(
                 f"{context.agent_id or 'This agent'} may not use {tool.name}.",

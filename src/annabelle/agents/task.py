@@ -1,0 +1,233 @@
+"""A task of a goal: research in the background that ends with a note on the goal (AGE-03, AGE-13)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final, cast
+
+from sqlalchemy import Connection
+
+from annabelle.agents.check_in import find_report_thread
+from annabelle.agents.goal import rest_if_done
+from annabelle.agents.kind import AgentKind, EndedTurn, read_prompt
+from annabelle.agents.work import Work, queue_work
+from annabelle.core.contract import TurnLimits
+from annabelle.core.errors import UNRETRYABLE, AgentPaused, ErrorBody, NotFound, TurnCancelled
+from annabelle.core.messages import GOALS, StoredEvent
+from annabelle.core.settings import Settings
+from annabelle.core.tools import JsonObject
+from annabelle.policy.provenance import trust_after
+from annabelle.store import goals, messages, tasks, threads, tool_calls
+from annabelle.store.goals import NewNote, StoredGoal
+from annabelle.store.message_state import store_facts
+from annabelle.store.messages import StoredMessage
+from annabelle.store.outbox import post
+from annabelle.store.tasks import NewTask, StoredTask
+
+TASKS: Final = "task"
+AT_ONCE: Final = 5
+"""Tasks of one goal that have not ended."""
+MAX_STEPS: Final = 20
+SECONDS: Final = 600.0
+_TOKEN_BUDGET: Final = 60_000
+_SYSTEM_TOOLS: Final = ("create_note", "emit_progress")
+_FIRST_PAUSE: Final = timedelta(minutes=5)
+_MOST_FAILURES: Final = 5
+_NO_RETRY: Final = UNRETRYABLE - {AgentPaused.code}
+_SILENT: Final = ErrorBody(code="internal_error", message="It ended without saying why.")
+
+
+class TaskKind(AgentKind):
+    agent_type = "task"
+    channel: str | None = TASKS
+    conversational = False
+    accepts_messages = False
+
+    def find_goal(self, conn: Connection, chat_id: str) -> StoredGoal | None:
+        task = _find_task(conn, chat_id)
+        return None if task is None or task.goal_id is None else goals.find_goal(conn, task.goal_id)
+
+    def load_context(self, conn: Connection, message: StoredMessage) -> JsonObject:
+        return {"allowed_tools": _list_tools(conn, message.chat_id)}
+
+    def load_terms(
+        self, conn: Connection, message: StoredMessage, limits: TurnLimits, settings: Settings
+    ) -> JsonObject:
+        tools = _list_tools(conn, message.chat_id)
+        own = {"max_steps": MAX_STEPS, "wall_clock_seconds": SECONDS}
+        terms: JsonObject = {
+            "required_tools": tools,
+            "conversational": self.conversational,
+            "limits": limits.model_copy(update=own),
+            "token_budget": _TOKEN_BUDGET,
+        }
+        task, goal = _find_task(conn, message.chat_id), self.find_goal(conn, message.chat_id)
+        if task is None:
+            return terms
+        title, description = (goal.title, goal.words) if goal is not None else ("(none)", "(none)")
+        terms["instructions"] = read_prompt("task").format(title=title, description=description)
+        return terms if message.source == "decision" else terms | {"text": str(task.request["instructions"])}
+
+    def end_turn(self, conn: Connection, ended: EndedTurn) -> list[StoredEvent]:
+        task = _find_task(conn, ended.message.chat_id)
+        if task is None or not task.open:
+            return []  # it was cancelled, or its goal deleted
+        if ended.parked is not None and ended.parked.waits:
+            tasks.change_task(conn, task.id, {"state": "paused", "next_try_at": None})
+            ids = [one.id for one in ended.parked.questions]
+            text = f"The task “{task.name}” needs your yes to go on.\n\n{ended.parked.text}"
+            return _tell(conn, task, text, f"asks:{ids}", {"approvals": ids}) if ids else []
+        if ended.parked is not None:
+            return cancel_task(conn, task, ended.parked.text, ended.at)
+        if not ended.result.success:
+            return _fail(conn, task, ended)
+        return _complete(conn, task, ended)
+
+    def drop_turn(self, conn: Connection, message: StoredMessage, why: str, at: datetime) -> list[StoredEvent] | None:
+        task = _find_task(conn, message.chat_id)
+        return [] if task is None else cancel_task(conn, task, why, at)
+
+
+def start_task(conn: Connection, new: NewTask, read_from: list[str], at: datetime) -> tuple[StoredTask, str]:
+    """Store a task and queue its turn, in one transaction; the same id is the same task. Returns its thread, too."""
+    request = new.request | {"read_from": read_from}
+    task = tasks.create_task(
+        conn,
+        NewTask(
+            id=new.id,
+            kind="goal",
+            user_id=new.user_id,
+            name=new.name,
+            request=request,
+            agent_id=new.agent_id,
+            goal_id=new.goal_id,
+            state="active",
+        ),
+        at=at,
+    )
+    if task.goal_id is not None:
+        goals.set_goal_state(conn, task.goal_id, "working")
+    return task, queue_attempt(conn, task)
+
+
+def queue_attempt(conn: Connection, task: StoredTask) -> str:
+    """Queue the next attempt of an active task, once; returns its thread."""
+    goal = None if task.goal_id is None else goals.find_goal(conn, task.goal_id)
+    work = Work(
+        id=f"{task.id}_{task.failures}",
+        channel=TASKS,
+        chat_id=task.id,
+        user_id=task.user_id,
+        agent_id=task.agent_id or "",
+        text="" if goal is None else goal.words,
+        about={"task_id": task.id, "origin_type": task.request.get("origin_type")},
+        read_from=cast("list[str]", task.request["read_from"]),
+    )
+    return queue_work(conn, work)
+
+
+def retry_task(conn: Connection, task: StoredTask) -> str:
+    """Try a task again that is paused or has ended; returns its thread."""
+    again: JsonObject = {"state": "active", "next_try_at": None, "finished_at": None, "result": None}
+    again["failures"] = task.failures + 1
+    tasks.reopen_task(conn, task.id, again)
+    if task.goal_id is not None:
+        goals.set_goal_state(conn, task.goal_id, "working")
+    return queue_attempt(conn, tasks.load_task(conn, task.id))
+
+
+def cancel_task(conn: Connection, task: StoredTask, why: str, at: datetime, *, told: bool = True) -> list[StoredEvent]:
+    """End a task without a result."""
+    changes: JsonObject = {"state": "cancelled", "next_try_at": None, "result": {"text": why}, "finished_at": at}
+    if not tasks.change_task(conn, task.id, changes):
+        return []
+    _rest(conn, task)
+    return _tell(conn, task, f"The task “{task.name}” was not finished. {why}", "cancelled") if told else []
+
+
+def complete_task(conn: Connection, task: StoredTask, text: str, trust: str, at: datetime) -> bool:
+    """End a task with what came of it; False if it had ended before."""
+    result: JsonObject = {"text": text, "trust": trust}
+    changes: JsonObject = {"state": "completed", "next_try_at": None, "result": result, "finished_at": at}
+    ended = tasks.change_task(conn, task.id, changes)
+    _rest(conn, task)
+    return ended
+
+
+def _complete(conn: Connection, task: StoredTask, ended: EndedTurn) -> list[StoredEvent]:
+    text = ended.result.text.strip() or "It found nothing."
+    foreign = tool_calls.list_untrusted_tools(conn, ended.message.id)
+    trust = trust_after(foreign)
+    if not complete_task(conn, task, text, trust, ended.at):
+        return []
+    note = NewNote(
+        user_id=task.user_id,
+        goal_id=task.goal_id,
+        title=task.name,
+        content=text,
+        written_by="agent",
+        read_from=foreign or None,
+    )
+    note_id = goals.add_note(conn, note, at=ended.at).id
+    about: JsonObject = {"note_id": note_id, "trust": trust, "name": task.name}
+    return _tell(conn, task, f"The task “{task.name}” is done.\n\n{text}", "completed", about)
+
+
+def _fail(conn: Connection, task: StoredTask, ended: EndedTurn) -> list[StoredEvent]:
+    """Pause it until the next try, or give up. The error in its thread says when (THR-05)."""
+    error = ended.result.error or _SILENT
+    final = error.code in _NO_RETRY or task.failures + 1 >= _MOST_FAILURES
+    answer = messages.find_answer(conn, ended.message.id)
+    again = ended.at + _FIRST_PAUSE * 2**task.failures
+    if answer is not None:
+        wait: JsonObject = {"attempt": task.failures + 1, "attempts": _MOST_FAILURES}
+        facts = wait | ({"retryable": False} if final else {"retryable": True, "retry_at": again.isoformat()})
+        store_facts(conn, answer.id, facts)
+    if final:
+        return cancel_task(conn, task, error.for_person, ended.at, told=error.code != TurnCancelled.code)
+    changes: JsonObject = {"state": "paused", "next_try_at": again, "result": {"text": error.for_person}}
+    tasks.change_task(conn, task.id, changes)
+    return []
+
+
+def _list_tools(conn: Connection, task_id: str) -> tuple[str, ...]:
+    """What it was given, as far as its parent has it now."""
+    task = _find_task(conn, task_id)
+    if task is None:
+        return ()
+    given = cast("list[str]", task.request["tools"])
+    goal = None if task.goal_id is None else goals.find_goal(conn, task.goal_id)
+    allowed = given if goal is None else [tool for tool in given if tool in goal.tools]
+    return (*_SYSTEM_TOOLS, *allowed)
+
+
+def _find_task(conn: Connection, task_id: str) -> StoredTask | None:
+    try:
+        return tasks.load_task(conn, task_id)
+    except NotFound:
+        return None
+
+
+def _rest(conn: Connection, task: StoredTask) -> None:
+    if task.goal_id is not None:
+        rest_if_done(conn, task.goal_id)
+
+
+def _tell(
+    conn: Connection, task: StoredTask, text: str, key: str, about: JsonObject | None = None
+) -> list[StoredEvent]:
+    """In the thread of the goal, and where the person hears of it."""
+    goal = None if task.goal_id is None else goals.find_goal(conn, task.goal_id)
+    if goal is None:
+        return []
+    own = threads.find_or_create_thread(
+        conn, channel=GOALS, chat_id=goal.id, user_id=goal.user_id, agent_id=goal.agent_id
+    )
+    facts = {"task_id": task.id, **(about or {})}
+    told = post(conn, own.id, text, f"{task.id}:{task.failures}:{key}", facts)
+    return told + post(
+        conn, find_report_thread(conn, goal), f"{goal.title}: {text}", f"{task.id}:{task.failures}:{key}:told", facts
+    )
+
+
+KIND: Final[AgentKind] = TaskKind()
