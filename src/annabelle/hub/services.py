@@ -8,6 +8,7 @@ from annabelle.hub.approvals.approval_answer import ApprovalService
 from annabelle.hub.costs.ledger import CostLedger
 from annabelle.hub.diagnosis.diagnosis import Diagnosis
 from annabelle.hub.goals.goal_service import GoalService
+from annabelle.hub.goals.health_monitor import HealthMonitor
 from annabelle.hub.memory.service import HubMemory
 from annabelle.hub.skills.skill_service import SkillService
 from annabelle.hub.tasks.task_runner import TaskRunner
@@ -20,6 +21,7 @@ class HubServices:
     rules: StandingRules
     skills: SkillService
     goals: GoalService
+    health: HealthMonitor
     tasks: TaskRunner
     memory: HubMemory
     ledger: CostLedger

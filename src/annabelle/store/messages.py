@@ -347,6 +347,12 @@ def count_said_since(connection: Connection, channel: str, chat_id: str, since: 
     return int(connection.execute(select(func.count()).select_from(messages).where(*own)).scalar_one())
 
 
+def count_open(connection: Connection) -> int:
+    """How many messages of anybody wait or run."""
+    open_ = select(func.count()).select_from(messages).where(messages.c.state.in_(("queued", "running")))
+    return int(connection.execute(open_).scalar_one())
+
+
 def last_answered_at(connection: Connection) -> datetime | None:
     """When the newest message came whose turn has ended well."""
     ended = messages.c.kind == "inbound", messages.c.state == "done"
@@ -432,6 +438,29 @@ def claim_next_messages(
 def release_claim(connection: Connection, message_id: str) -> bool:
     """Releases the thread of a finished message; returns whether it was claimed."""
     return connection.execute(_delete_claim, {"message": message_id}).rowcount == 1
+
+
+@dataclass(frozen=True, slots=True)
+class HeldClaim:
+    """A thread that a turn has to itself: whose, for which message, and since when (AGE-06)."""
+
+    thread_id: str
+    message_id: str
+    user_id: str
+    owner: str
+    claimed_at: datetime
+
+
+_held_claims = select(claims, messages.c.user_id).join(messages, messages.c.id == claims.c.message_id)
+
+
+def list_held_claims(connection: Connection, before: datetime) -> list[HeldClaim]:
+    """Lists what has been claimed since before this moment, by any owner."""
+    return read_all(connection, HeldClaim, _held_claims.where(claims.c.claimed_at < before))
+
+
+def find_claim(connection: Connection, thread_id: str) -> HeldClaim | None:
+    return read_first(connection, HeldClaim, _held_claims.where(claims.c.thread_id == thread_id))
 
 
 def list_claims(connection: Connection, owner: str) -> list[ClaimedMessage]:
