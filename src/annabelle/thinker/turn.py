@@ -83,7 +83,7 @@ class TurnWorkflow:
             kept: JsonObject = {"result": result.model_dump(mode="json"), "facts": self._live.stream.facts()}
             failpoint(failpoints.AFTER_TURN)
             self._live.finish(result)
-            self._deps.sessions.answered(self._brief.thread_id)
+            self._deps.sessions.answered(self._brief.thread_id, self._brief.archive_as if result.success else None)
             return kept
 
     async def _produce_result(self) -> TurnResult:

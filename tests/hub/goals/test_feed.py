@@ -44,6 +44,7 @@ async def test_the_feed_comes_three_times_a_day_in_the_persons_chat(house: GoalH
     assert any("tomatoes" in piece for piece in goals_shown.pieces)
     assert "generate_feed" in (brief.required_tools or ())
     assert "send_message" not in (brief.required_tools or ())
+    assert brief.archive_as == "feed_complete"
     told = [text for text in await house.heard() if "News" in text]
     assert len(told) == 3
     assert told[0] == "News 1\nLook at this."
