@@ -24,7 +24,7 @@ from annabelle.hub.context import HubContext
 from annabelle.hub.conversations.event_log import EventReader, stream_events
 from annabelle.hub.instance import bind_port
 from annabelle.hub.security.users_file import add_user, hash_token, read_users, remove_user
-from annabelle.store import messages, threads
+from annabelle.store import claims, messages, threads
 from annabelle.store.messages import QueueLimits
 from annabelle.toolbox.catalogue import NativeTool
 from support.timing import seconds
@@ -203,7 +203,7 @@ async def test_an_agent_may_do_for_a_person_no_more_than_they_may_themselves(hub
                 conn, channel="api", chat_id="main", user_id=user, agent_id="annabelle"
             )
             messages.queue_message(conn, thread, inbound, QueueLimits())
-            return messages.claim_next_messages(conn, "hub", 8, thread.id)[0].message_id
+            return claims.claim_next_messages(conn, "hub", 8, thread.id)[0].message_id
 
         return await hub.storage.database.write(enter)
 
@@ -233,7 +233,7 @@ async def test_an_agents_token_opens_no_tool_that_is_for_people_or_for_the_hub(h
             conn, channel="api", chat_id="main", user_id="owner", agent_id="annabelle"
         )
         messages.queue_message(conn, thread, inbound, QueueLimits())
-        return messages.claim_next_messages(conn, "hub", 8, thread.id)[0].message_id
+        return claims.claim_next_messages(conn, "hub", 8, thread.id)[0].message_id
 
     turn = await hub.storage.database.write(enter)
     async with client(hub, hub.security.identities.admit("annabelle")) as agent:

@@ -29,6 +29,7 @@ COMMANDS = (
     CliCommand("service", "Run Annabelle as a service of this machine."),
     CliCommand("status", "Show what runs and how it is doing."),
     CliCommand("doctor", "Look for what may be wrong, and fix what is safe to fix."),
+    CliCommand("health", "End what hangs, try again what waits, and clear away what is over."),
     CliCommand("agents", "List the agents, or show one: what it does, what it did and what it spent."),
     CliCommand("logs", "Show the log of the hub or of another component."),
     CliCommand("tools", "List the tools, or call one."),

@@ -70,7 +70,7 @@ from annabelle.hub.security.identities import owner_token
 from annabelle.hub.security.request_guard import RateLimit
 from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.server import HttpServer, StopSignal
-from annabelle.hub.services import HubServices
+from annabelle.hub.services import HubServices, Upkeep
 from annabelle.hub.skills.fire_runner import FireRunner, FireTaskDeps
 from annabelle.hub.skills.skill_files import SkillFiles
 from annabelle.hub.skills.skill_seeder import SkillSeeder
@@ -296,11 +296,9 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         rules=rules,
         skills=skills,
         goals=goals,
-        health=health,
         tasks=tasks,
         memory=memory,
-        ledger=ledger,
-        diagnosis=diagnosis,
+        upkeep=Upkeep(ledger, diagnosis, health),
     )
     accounts = ChannelAccounts(database, base.lifecycle.clock, audit, users=security.users)
     menu = [(one.info.name, one.info.summary) for one in COMMANDS]

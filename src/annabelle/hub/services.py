@@ -15,14 +15,21 @@ from annabelle.hub.tasks.task_runner import TaskRunner
 from annabelle.hub.trust.rules import StandingRules
 
 
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What looks after this install: the costs, the checks, and the monitor of agents."""
+
+    ledger: CostLedger
+    diagnosis: Diagnosis
+    health: HealthMonitor
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubServices:
     approvals: ApprovalService
     rules: StandingRules
     skills: SkillService
     goals: GoalService
-    health: HealthMonitor
     tasks: TaskRunner
     memory: HubMemory
-    ledger: CostLedger
-    diagnosis: Diagnosis
+    upkeep: Upkeep

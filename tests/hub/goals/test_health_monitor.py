@@ -13,8 +13,8 @@ from annabelle.core.messages import OWNER, now
 from annabelle.core.tools import JsonObject
 from annabelle.hub.goals.health_monitor import NAME, HealthReport
 from annabelle.hub.skills.skill_seeder import load_default_skills
-from annabelle.store import goals, messages, tasks
-from annabelle.store.tables import claims, goals as goal_rows
+from annabelle.store import claims, goals, tasks
+from annabelle.store.tables import claims as claim_rows, goals as goal_rows
 from annabelle.store.tasks import NewTask, TaskState
 from hub.goals.house import GoalHouse
 from support.virtual_clock import VirtualClock
@@ -67,8 +67,8 @@ async def test_a_turn_that_hangs_for_half_an_hour_is_stopped_and_its_thread_free
     await house.service.say(goal, "hang")
     await house.service.say(goal, "and then?")
     since = house.clock.now() - minutes * MINUTE
-    await house.write(lambda conn: conn.execute(update(claims).values(claimed_at=since)))
-    report = await house.hub.services.health.run()
+    await house.write(lambda conn: conn.execute(update(claim_rows).values(claimed_at=since)))
+    report = await house.hub.services.upkeep.health.run()
     assert report.stuck == stopped
     if not stopped:
         hangs.set()
@@ -83,7 +83,7 @@ async def test_a_task_nobody_works_on_is_over_after_two_hours(house: GoalHouse, 
     goal = await house.add()
     task_id = await add_task(house, goal.id, "active", house.clock.now() - minutes * MINUTE)
     await house.write(lambda conn: goals.set_goal_state(conn, goal.id, "working"))
-    report = await house.hub.services.health.run()
+    report = await house.hub.services.upkeep.health.run()
     assert report.stale_tasks == (state == "completed")
     assert (await house.read(lambda conn: tasks.load_task(conn, task_id))).state == state
     assert (await house.goal(goal)).state == ("waiting" if state == "completed" else "working")
@@ -99,7 +99,7 @@ async def test_a_goal_nothing_is_done_for_waits_after_six_hours(house: GoalHouse
         conn.execute(update(goal_rows).values(state="working", updated_at=since))
 
     await house.write(age)
-    report = await house.hub.services.health.run()
+    report = await house.hub.services.upkeep.health.run()
     assert report.stale_goals == (state == "waiting")
     assert (await house.goal(goal)).state == state
 
@@ -110,7 +110,7 @@ async def test_a_paused_task_is_tried_again_and_expires_after_a_day(house: GoalH
     goal = await house.add()
     due = house.clock.now() - MINUTE
     task_id = await add_task(house, goal.id, "paused", house.clock.now() - timedelta(hours=hours), next_try_at=due)
-    report = await house.hub.services.health.run()
+    report = await house.hub.services.upkeep.health.run()
     await house.rest()
     assert (report.retried, report.expired) == ((1, 0) if state == "completed" else (0, 1))
     assert (await house.read(lambda conn: tasks.load_task(conn, task_id))).state == state
@@ -122,7 +122,7 @@ async def test_ended_tasks_are_cleared_away_after_fifteen_days(house: GoalHouse,
     goal = await house.add()
     at = house.clock.now() - timedelta(days=days)
     await add_task(house, goal.id, "completed", at, finished_at=at)
-    report = await house.hub.services.health.run()
+    report = await house.hub.services.upkeep.health.run()
     assert report.removed == 1 - left
     assert len(await house.tasks(goal)) == left
 
@@ -166,10 +166,10 @@ async def test_a_second_run_of_an_agent_waits_until_the_first_is_over(house: Goa
     for text in ("first", "second"):
         await house.service.say(goal, text)
     await asyncio.sleep(0)
-    held = await house.read(lambda conn: messages.list_held_claims(conn, now() + MINUTE))
+    held = await house.read(lambda conn: claims.list_held_claims(conn, now() + MINUTE))
     assert len(held) == 1
     assert held[0].owner
     gate.set()
     await house.rest()
-    assert await house.read(lambda conn: messages.list_held_claims(conn, now() + MINUTE)) == []
+    assert await house.read(lambda conn: claims.list_held_claims(conn, now() + MINUTE)) == []
     assert [one.text for one in house.thinker.briefs] == ["first", "second"]

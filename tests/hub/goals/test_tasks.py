@@ -73,7 +73,7 @@ async def test_a_task_cannot_be_given_tools_that_its_parent_has_not(house: GoalH
     house.play(lambda brief: delegate(brief, narrow))
     await house.say(goal)
     brief = next(one for one in house.thinker.briefs if one.channel == "task")
-    assert set(brief.required_tools or ()) == {"create_note", "emit_progress", "look_around"}
+    assert set(brief.required_tools or ()) == {"create_note", "emit_progress", "update_workspace", "look_around"}
 
 
 @pytest.mark.req("AGE-03", "TRU-03")
@@ -132,11 +132,11 @@ async def test_a_task_that_failed_is_paused_with_the_time_of_its_next_try_and_tr
     assert told["retry_at"] == task.next_try_at.isoformat()
     assert (told["attempt"], told["attempts"]) == (1, 5)
 
-    await house.hub.services.health.run()
+    await house.hub.services.upkeep.health.run()
     assert (await house.tasks(goal))[0].state == "paused"
     fails = False
     await house.clock.jump(task.next_try_at)
-    report = await house.hub.services.health.run()
+    report = await house.hub.services.upkeep.health.run()
     await house.rest()
     assert report.retried == 1
     assert (await house.tasks(goal))[0].state == "completed"
@@ -162,7 +162,7 @@ async def test_a_task_gives_up_after_five_failures(house: GoalHouse) -> None:
         assert task.next_try_at is not None
         waits.append(task.next_try_at - house.clock.now())
         await house.clock.jump(task.next_try_at)
-        await house.hub.services.health.run()
+        await house.hub.services.upkeep.health.run()
         await house.rest()
     assert waits == [timedelta(minutes=5 * 2**n) for n in range(4)]
     (task,) = await house.tasks(goal)

@@ -18,9 +18,9 @@ from annabelle.durable.thread_queue import ThreadQueue
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
 from annabelle.hub.conversations.message_workflow import deliver
 from annabelle.hub.conversations.turn_canceller import TurnCanceller
-from annabelle.store import goals, messages, skills, tasks
+from annabelle.store import claims, goals, messages, skills, tasks
+from annabelle.store.claims import HeldClaim
 from annabelle.store.database import Database
-from annabelle.store.messages import HeldClaim
 from annabelle.store.tasks import StoredTask
 
 NAME: Final = "Agent Health"
@@ -101,7 +101,7 @@ class HealthMonitor:
         )
 
     async def _stop_stuck(self, at: datetime) -> int:
-        held = await self.database.read(lambda conn: messages.list_held_claims(conn, at - STUCK_AFTER))
+        held = await self.database.read(lambda conn: claims.list_held_claims(conn, at - STUCK_AFTER))
         for claim in held:
             await self.canceller.cancel(claim.message_id, claim.user_id)
             await self._release(claim)
