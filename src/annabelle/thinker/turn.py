@@ -16,7 +16,6 @@ from annabelle.core.errors import AnnabelleError, StorageTrouble
 from annabelle.core.failpoints import failpoint
 from annabelle.core.tools import JsonObject
 from annabelle.core.trace import use_trace
-from annabelle.skills.playbook import Playbook
 from annabelle.thinker import failpoints
 from annabelle.thinker.compression.workspace import UpdateWorkspace
 from annabelle.thinker.live_turn import LiveTurn
@@ -33,6 +32,7 @@ from annabelle.thinker.loop.turn_progress import LoopOutcome, TurnProgress
 from annabelle.thinker.prompt.message_repair import repair_messages
 from annabelle.thinker.prompt.prompt import TurnContext, TurnPrompt
 from annabelle.thinker.prompt.skill_offer import OfferedSkills
+from annabelle.thinker.prompt.tool_hints import build_hint_layer
 from annabelle.thinker.selection.selection import LocalTool, SelectionRequest, ToolSelection
 from annabelle.thinker.session.records import SessionTurn
 from annabelle.thinker.session.session_store import SessionView
@@ -102,7 +102,9 @@ class TurnWorkflow:
         except AnnabelleError as error:
             _log.warning("the turn of %s ended with %s: %s", brief.message_id, error.code, error.message)
             outcome = make_failure_outcome(error, brief.trace_id)
-        return self._make_result(await self._record_turn(cleaned, scope.prompt, outcome, loop.progress), loop.progress)
+        outcome = await self._record_turn(cleaned, scope.prompt, outcome, loop.progress)
+        await self._record_pattern(cleaned.text, outcome, loop.progress)
+        return self._make_result(outcome, loop.progress)
 
     async def _prepare_scope(self, text: str, limits: TurnLimits) -> TurnScope:
         """Read the session and query memory at the same time; after a crash both are read again."""
@@ -120,7 +122,10 @@ class TurnWorkflow:
                 skills = await deps.skills.prepare(brief, text, called_for, known)
             workspace = None if deps.workspaces is None else await deps.workspaces.open(brief)
             local = [*session.local_tools, *([] if workspace is None else [UpdateWorkspace(workspace)])]
-            selection = await self._select_tools(text, session, matching, local)
+            pattern = None if deps.tool_patterns is None else await deps.tool_patterns.find(brief.user_id, text)
+            wanted = [tool for playbook in matching for tool in playbook.required_tools]
+            wanted += () if pattern is None else pattern.tools
+            selection = await self._select_tools(text, session, wanted, local)
             direct = None if deps.direct_calls is None else deps.direct_calls.find(text, brief, tools)
             recalled = await recall_task
         finally:
@@ -135,6 +140,7 @@ class TurnWorkflow:
                 recalled=recalled,
                 playbooks=playbooks,
                 skills=skills,
+                hint=build_hint_layer(pattern, selection.names()),
                 unasked=brief.unasked,
                 instructions=brief.instructions,
                 sections=brief.sections,
@@ -156,7 +162,7 @@ class TurnWorkflow:
         return replace(session, turns=[turn for turn in session.turns if turn.message_id not in own])
 
     async def _select_tools(
-        self, text: str, session: SessionView, playbooks: Sequence[Playbook], local: Sequence[LocalTool]
+        self, text: str, session: SessionView, wanted: Sequence[str], local: Sequence[LocalTool]
     ) -> ToolSelection:
         deps = self._deps
         asked_for = [] if deps.direct_calls is None else deps.direct_calls.named_tools(text)
@@ -167,7 +173,7 @@ class TurnWorkflow:
                 available=await deps.hub.tools(),
                 sticky=session.recent_tools(deps.settings.thinker_sticky_tools_lookback),
                 previous=next(iter(session.recent_tools(1)), ""),
-                playbook_tools=(*asked_for, *(tool for playbook in playbooks for tool in playbook.required_tools)),
+                playbook_tools=(*asked_for, *wanted),
                 local=tuple(tool.spec for tool in local),
             )
         )
@@ -223,6 +229,14 @@ class TurnWorkflow:
             else:
                 return None
         return None
+
+    async def _record_pattern(self, text: str, outcome: LoopOutcome, progress: TurnProgress) -> None:
+        """Keep which calls worked, if the turn came to its own end and nothing of it is in doubt (CMP-11)."""
+        doubtful = progress.second_chance or progress.unknown_outcomes
+        if self._deps.tool_patterns is None or outcome.error or outcome.limit or outcome.parked or doubtful:
+            return
+        brief = self._brief
+        await self._deps.tool_patterns.record(brief.user_id, brief.message_id, text, progress.actions)
 
     def _make_result(self, outcome: LoopOutcome, progress: TurnProgress) -> TurnResult:
         if outcome.error is not None:
