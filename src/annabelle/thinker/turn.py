@@ -16,6 +16,7 @@ from annabelle.core.errors import AnnabelleError, StorageTrouble
 from annabelle.core.failpoints import failpoint
 from annabelle.core.tools import JsonObject
 from annabelle.core.trace import use_trace
+from annabelle.skills.playbook import Playbook
 from annabelle.thinker import failpoints
 from annabelle.thinker.compression.workspace import UpdateWorkspace
 from annabelle.thinker.live_turn import LiveTurn
@@ -122,10 +123,13 @@ class TurnWorkflow:
                 skills = await deps.skills.prepare(brief, text, called_for, known)
             workspace = None if deps.workspaces is None else await deps.workspaces.open(brief)
             local = [*session.local_tools, *([] if workspace is None else [UpdateWorkspace(workspace)])]
-            pattern = None if deps.tool_patterns is None else await deps.tool_patterns.find(brief.user_id, text)
-            wanted = [tool for playbook in matching for tool in playbook.required_tools]
-            wanted += () if pattern is None else pattern.tools
-            selection = await self._select_tools(text, session, wanted, local)
+            selection = await self._select_tools(text, session, matching, local)
+            pattern = None
+            if deps.tool_patterns is not None:
+                asked_for = set(selection.names()) - selection.in_brief
+                pattern = await deps.tool_patterns.find(brief.user_id, text, asked_for)
+            if pattern is not None:
+                selection = selection.with_found(pattern.tools)
             direct = None if deps.direct_calls is None else deps.direct_calls.find(text, brief, tools)
             recalled = await recall_task
         finally:
@@ -162,7 +166,7 @@ class TurnWorkflow:
         return replace(session, turns=[turn for turn in session.turns if turn.message_id not in own])
 
     async def _select_tools(
-        self, text: str, session: SessionView, wanted: Sequence[str], local: Sequence[LocalTool]
+        self, text: str, session: SessionView, playbooks: Sequence[Playbook], local: Sequence[LocalTool]
     ) -> ToolSelection:
         deps = self._deps
         asked_for = [] if deps.direct_calls is None else deps.direct_calls.named_tools(text)
@@ -173,7 +177,7 @@ class TurnWorkflow:
                 available=await deps.hub.tools(),
                 sticky=session.recent_tools(deps.settings.thinker_sticky_tools_lookback),
                 previous=next(iter(session.recent_tools(1)), ""),
-                playbook_tools=(*asked_for, *wanted),
+                playbook_tools=(*asked_for, *(tool for playbook in playbooks for tool in playbook.required_tools)),
                 local=tuple(tool.spec for tool in local),
             )
         )

@@ -31,8 +31,9 @@ MAX_PATTERNS: Final = 200
 _LEAST_WORDS: Final = 2
 _MAX_WORDS: Final = 40
 _MAX_CALLS: Final = 8
-_LEAST_SHARED: Final = 0.5
-"""Of all words of two requests, the share that both must have."""
+_ALIKE: Final = 0.33
+_MUCH_ALIKE: Final = 0.5
+"""Of all words of two requests, the share that both must have: where the tools speak for it too, and where not."""
 _SPARE_LINES: Final = 200
 # A hint names the tools that were found, and the plan is another one each time.
 _NOT_KEPT: Final = frozenset({SEARCH_TOOLS, UPDATE_WORKSPACE})
@@ -82,14 +83,15 @@ def hash_words(text: str) -> frozenset[int]:
 def keep_calls(actions: Sequence[ToolAction]) -> tuple[PatternCall, ...]:
     """The calls that worked, in order; empty if the turn did not end with one.
 
-    A turn that read what others wrote gives the names of tools alone.
+    A turn that read what others wrote gives the names of tools alone. An error does not count as read.
     """
     if not actions or actions[-1].outcome != "done":
         return ()
-    trusted = all(action.trust == "trusted" for action in actions)
+    worked = [action for action in actions if action.outcome == "done"]
+    trusted = all(action.trust == "trusted" for action in worked)
     calls: list[PatternCall] = []
-    for action in actions:
-        if action.outcome != "done" or action.tool in _NOT_KEPT or (calls and calls[-1].tool == action.tool):
+    for action in worked:
+        if action.tool in _NOT_KEPT or (calls and calls[-1].tool == action.tool):
             continue
         calls.append(PatternCall(tool=action.tool, arguments=action.arguments if trusted else ()))
     return tuple(calls) if len(calls) <= _MAX_CALLS else ()
@@ -104,14 +106,21 @@ class ToolPatterns:
         self._lines = 0
         self._lock = asyncio.Lock()
 
-    async def find(self, user_id: str, text: str) -> ToolPattern | None:
-        """The pattern of the request that is most like this one; among equals the latest."""
+    async def find(self, user_id: str, text: str, asked_for: Collection[str] = ()) -> ToolPattern | None:
+        """The pattern of the request that is most like this one; among equals the latest.
+
+        `asked_for` are the tools that were selected for what the message says: with one of them fewer words will do.
+        """
         words = hash_words(text)
         async with self._lock:
             known = [pattern for pattern in await self._load() if pattern.user == user_id]
-        scored = [(pattern.similarity(words), place) for place, pattern in enumerate(known)]
-        best, place = max(scored, default=(0.0, 0))
-        return known[place] if best >= _LEAST_SHARED else None
+        best, least = None, 0.0
+        for pattern in known:
+            score = pattern.similarity(words)
+            needed = _MUCH_ALIKE if set(pattern.tools).isdisjoint(asked_for) else _ALIKE
+            if score >= max(needed, least):
+                best, least = pattern, score
+        return best
 
     async def record(self, user_id: str, message_id: str, text: str, actions: Sequence[ToolAction]) -> None:
         """Keep what worked in a turn. One call that worked at once teaches nothing new, so it is only counted."""
@@ -165,7 +174,7 @@ def _parse_patterns(records: Iterable[JsonRecord]) -> Iterable[ToolPattern]:
 def _find_same(patterns: Sequence[ToolPattern], made: ToolPattern) -> ToolPattern | None:
     """The pattern of the same user and tools for a request like that of `made`."""
     same = (one for one in reversed(patterns) if one.user == made.user and one.tools == made.tools)
-    return next((one for one in same if one.similarity(made.words) >= _LEAST_SHARED), None)
+    return next((one for one in same if one.similarity(made.words) >= _ALIKE), None)
 
 
 def _merge(patterns: Sequence[ToolPattern], made: ToolPattern) -> list[ToolPattern]:
