@@ -129,3 +129,70 @@ STRANGERS = (
     "Write a blog post about chess.",
 )
 """Requests of none of these kinds; the later ones share words with one."""
+
+# Written after the thresholds were chosen with the rows above, and not used for anything but to measure.
+UNSEEN = (
+    Family(
+        "pdf to note",
+        ("filer_read_file",),
+        ("documents_read_document", "notes_create_note"),
+        (
+            "Read the manual of the washing machine and write down how to clean the filter.",
+            "Read the manual of the dishwasher and write down how to descale it.",
+            "Check the coffee machine's manual and write down how often to replace the seal.",
+            "Read the boiler manual and tell me how to bleed the radiators.",
+        ),
+        "How do I reset the oven clock?",
+    ),
+    Family(
+        "currency",
+        ("searcher_web_search",),
+        ("everyday_convert_currency", "notes_add_todo"),
+        (
+            "Convert the hotel price of 480 dollars to euros and add it to my budget list.",
+            "Convert the flight price of 900 dollars to euros and add it to my budget list.",
+            "Add the car rental, 300 pounds, to my budget list in euros.",
+            "Put 120 francs for the train on the budget list, in euros.",
+        ),
+        "What will the tour set me back at home?",
+    ),
+    Family(
+        "reply",
+        ("gmail_send_email",),
+        ("gmail_list_emails", "gmail_reply_email"),
+        (
+            "Answer the school's mail that we will come to the open day.",
+            "Answer the mail of the sports club that we cannot come.",
+            "Reply to the kindergarten's mail that Mia is ill.",
+            "Answer the mail from the choir that I will be there on Monday.",
+        ),
+        "Let the tax office know I agree.",
+    ),
+    Family(
+        "weather plan",
+        ("everyday_get_weather",),
+        ("everyday_get_forecast", "gmail_create_event"),
+        (
+            "If Saturday is dry, put a hike into my calendar.",
+            "If Sunday stays dry, put a bike tour into my calendar.",
+            "Put a picnic into the calendar on Friday if it is dry.",
+            "If it is sunny next weekend, plan a trip to the lake.",
+        ),
+        "Can we go sailing soon? Block the day.",
+    ),
+)
+
+UNSEEN_STRANGERS = (
+    "Read the news and tell me what is new.",
+    "Write down that the filter was changed.",
+    "Add milk to my shopping list.",
+    "How many euros are left in the budget?",
+    "Is there new mail from the school?",
+    "Which mails did I not answer?",
+    "What is on my calendar on Saturday?",
+    "Put the file manual.pdf into my documents.",
+    "Is it dry in Rome?",
+    "Answer in French from now on.",
+    "Find a cheap hotel for 480 dollars.",
+    "Convert the picture to black and white.",
+)
