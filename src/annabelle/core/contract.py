@@ -62,6 +62,7 @@ class ThinkingSettings(FrozenModel):
     model: str = Field(default="", description="Empty: rules alone, which cost no call")
     note_in_history: bool = False
     workspace: bool = Field(default=False, description="Whether conversations have a workspace too; tasks always do")
+    tool_hints: bool = Field(default=True, description="Whether calls that worked before are offered as a hint")
 
 
 class AgentProfile(FrozenModel):
