@@ -59,6 +59,7 @@ from annabelle.hub.forgetting.forget_service import BrowserServer, ForgetService
 from annabelle.hub.forgetting.memory_client import ForgetMemoryClient
 from annabelle.hub.home_setup import ServerPlaybooks, seed_home
 from annabelle.hub.instance import remove_run_file, write_run_file
+from annabelle.hub.goals.note_service import NoteService
 from annabelle.hub.mcp.server import HubMcpServer
 from annabelle.hub.memory.service import HubMemory
 from annabelle.hub.model_servers import ModelServerWatch
@@ -275,8 +276,17 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         notices,
         audit=audit,
     )
+    notes = NoteService(
+        base=base, storage=storage, access=access, agents=agents, ledger=ledger, maintenance=maintenance
+    )
     memory = HubMemory(
-        base=base, storage=storage, toolbox=toolbox, agents=agents, maintenance=maintenance, forgetting=forgetting
+        base=base,
+        storage=storage,
+        toolbox=toolbox,
+        agents=agents,
+        maintenance=maintenance,
+        forgetting=forgetting,
+        notes=notes,
     )
     services = HubServices(
         approvals=approval_service,

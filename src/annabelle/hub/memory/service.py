@@ -13,6 +13,7 @@ from annabelle.hub.agents.thinker_calls import ThinkerQuestions
 from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.conversations.turns import MaintenanceGate
 from annabelle.hub.forgetting.forget_service import ForgetService
+from annabelle.hub.goals.note_service import NoteService
 from annabelle.hub.memory.fact_extraction import (
     FactExtractionWorkflow,
     backfill_tool,
@@ -39,9 +40,11 @@ class HubMemory:
         agents: AgentManager,
         maintenance: MaintenanceGate,
         forgetting: ForgetService,
+        notes: NoteService,
     ) -> None:
         settings, ready = base.settings, base.lifecycle.wait_ready
         self.maintenance, self.forgetting, self.tools = maintenance, forgetting, MemoryClient(toolbox)
+        self.notes = notes
         thinking = ThinkerQuestions(agents)
         self.outbox = MemoryOutbox(
             storage.database, self.tools, ready, owner_name=settings.user_name, quiet=maintenance

@@ -1,0 +1,1 @@
+"""Goals of people, and what is kept for them."""
