@@ -57,9 +57,9 @@ from annabelle.hub.forgetting.databases import DatabaseSnapshots, WorkflowDataba
 from annabelle.hub.forgetting.files import HomeFiles
 from annabelle.hub.forgetting.forget_service import BrowserServer, ForgetService, ForgetTargets, RunningWork
 from annabelle.hub.forgetting.memory_client import ForgetMemoryClient
+from annabelle.hub.goals.note_service import NoteService
 from annabelle.hub.home_setup import ServerPlaybooks, seed_home
 from annabelle.hub.instance import remove_run_file, write_run_file
-from annabelle.hub.goals.note_service import NoteService
 from annabelle.hub.mcp.server import HubMcpServer
 from annabelle.hub.memory.service import HubMemory
 from annabelle.hub.model_servers import ModelServerWatch

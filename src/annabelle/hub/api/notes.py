@@ -162,16 +162,13 @@ def _notes(hub: HubContext) -> NoteService:
 
 def _to_line(note: StoredNote) -> ListedNote:
     excerpt = " ".join(note.content[: _EXCERPT * 2].split())[:_EXCERPT]
-    return ListedNote.from_row(
-        note, note_id=note.id, excerpt=excerpt, trust="untrusted" if note.read_from else "trusted"
-    )
+    trust = "untrusted" if note.read_from else "trusted"
+    return ListedNote.from_row(note, note_id=note.id, excerpt=excerpt, trust=trust)
 
 
 async def _to_view(hub: HubContext, note_id: str, user_id: str) -> NoteView:
     shown = await _notes(hub).show(note_id, user_id)
     goal = shown.suggested_goal
-    return NoteView(
-        **(_to_line(shown.note).model_dump() | {"trust": shown.trust}),
-        content=shown.content,
-        suggested_goal=None if goal is None else SuggestedGoal(goal_id=goal.id, title=goal.title),
-    )
+    suggested = None if goal is None else SuggestedGoal(goal_id=goal.id, title=goal.title)
+    line = _to_line(shown.note)
+    return NoteView.from_row(line, trust=shown.trust, content=shown.content, suggested_goal=suggested)
