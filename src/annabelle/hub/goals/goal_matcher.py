@@ -19,7 +19,10 @@ _LEAST_WITH_WORD: Final = 0.2
 _LEAST_SHARE: Final = 0.5
 _SECONDS: Final = 1.5
 _MOST_GOALS: Final = 100
-_TEXT_CHARS: Final = 1_000
+_GOAL_CHARS: Final = 1_000
+# The beginning, which is the summary of a page: a long text is near to nothing.
+_NOTE_CHARS: Final = 200
+_READ_CHARS: Final = 4_000
 
 
 class GoalMatcher:
@@ -34,7 +37,7 @@ class GoalMatcher:
         goals = goals[:_MOST_GOALS]
         if not goals:
             return None
-        told = f"{note.title}\n{remove_pages(note.content)[:_TEXT_CHARS]}"
+        told = f"{note.title}\n{remove_pages(note.content[:_READ_CHARS]).strip()[:_NOTE_CHARS]}"
         words = content_words(told)
         meant = await self._score_by_meaning(told, goals)
         if meant is None:
@@ -65,4 +68,4 @@ def _share_in_title(words: frozenset[str], goal: StoredGoal) -> float:
 
 
 def _describe(goal: StoredGoal) -> str:
-    return f"{goal.title}\n{goal.description[:_TEXT_CHARS]}"
+    return f"{goal.title}\n{goal.description[:_GOAL_CHARS]}"
