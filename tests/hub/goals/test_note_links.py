@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import httpx
 import pytest
 from sqlalchemy import create_engine
 
 from annabelle.store.database import sqlite_url
 from annabelle.store.goals import NewGoal, add_goal
-from hub.hubs import HubProcess, fresh_home
+from hub.hubs import HubProcess, fresh_home, wait_for
 from support.few_servers import only
 from support.scripted_model import Reply, Rule, ScriptedServer
+from support.timing import seconds
 
 SENTENCES = "Scales train the fingers of both hands. Practise them slowly and every day, with a metronome. "
 ARTICLE = f"""<html><head><title>Piano scales for beginners</title>
@@ -32,10 +34,12 @@ class Pages(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self) -> None:
-        pages: dict[str, bytes] = {}
+        pages, site = dict[str, bytes](), self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                if self.path == "/slow":
+                    site.held.wait(seconds(60))
                 body = pages.get(self.path)
                 self.send_response(404 if body is None else 200)
                 self.send_header("Content-Type", "text/html; charset=utf-8")
@@ -50,7 +54,7 @@ class Pages(ThreadingHTTPServer):
                 pass
 
         super().__init__(("127.0.0.1", 0), Handler)
-        self.pages = pages
+        self.pages, self.held = pages, threading.Event()
 
     def url(self, path: str) -> str:
         return f"http://127.0.0.1:{self.server_port}{path}"
@@ -211,3 +215,24 @@ def test_markdown_notes_are_found_and_can_be_linked_to_a_goal(linking: HubProces
     assert linking.http.get("/notes", params={"q": "larch", "goal": goal}).json()["markdown"] == []
     lost = linking.http.post("/notes", json={"title": "Lost", "content": "notes:Notes/nowhere.md"}).json()
     assert lost["content"].startswith("The note Notes/nowhere.md can not be read: ")
+
+
+def test_a_link_is_kept_when_the_hub_dies_while_its_page_is_read(
+    tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer, site: Pages
+) -> None:
+    url = site.url("/slow")
+    with linking_hub(tmp_path_factory, model, site, "searcher") as hub:
+
+        def keep_until_killed() -> None:
+            with suppress(httpx.TransportError):
+                httpx.post(f"{hub.url}/notes/link", json={"url": url}, headers={"X-Annabelle-Token": hub.token})
+
+        keeping = threading.Thread(target=keep_until_killed, daemon=True)
+        keeping.start()
+        wait_for(lambda: hub.http.get("/notes").json()["notes"], "the note")
+        hub.kill()
+        site.held.set()
+        keeping.join(seconds(10))
+        [note] = hub.start().http.get("/notes").json()["notes"]
+        shown = hub.http.get(f"/notes/{note['noteId']}").json()
+    assert (shown["content"], shown["trust"]) == (f"Link: {url}\n\nThe page has not been read yet.", "untrusted")
