@@ -67,7 +67,7 @@ def add(title: Title = None, text: Text = "", url: Url = None, goal: Goal = None
         if title is not None:
             raise CallerMistake("A link brings its own title.", hint="Leave the title out, or leave --url out.")
         with Spinner("Reading the page"):
-            one = post_json("/notes/link", {"url": url, **for_goal}, _LINK_SECONDS)
+            one = post_json("/links", {"url": url, **for_goal}, _LINK_SECONDS)
     elif title is None:
         raise CallerMistake("There is nothing to keep.", hint="Give a title and a text, or a link with --url.")
     else:

@@ -105,7 +105,7 @@ def have_goal(hub: HubProcess, title: str) -> str:
 
 
 def keep(hub: HubProcess, url: str, **more: object) -> dict[str, object]:
-    answer = hub.http.post("/notes/link", json={"url": url, **more})
+    answer = hub.http.post("/links", json={"url": url, **more})
     assert answer.status_code == 200, answer.text
     return answer.json()
 
@@ -225,7 +225,7 @@ def test_a_link_is_kept_when_the_hub_dies_while_its_page_is_read(
 
         def keep_until_killed() -> None:
             with suppress(httpx.TransportError):
-                httpx.post(f"{hub.url}/notes/link", json={"url": url}, headers={"X-Annabelle-Token": hub.token})
+                httpx.post(f"{hub.url}/links", json={"url": url}, headers={"X-Annabelle-Token": hub.token})
 
         keeping = threading.Thread(target=keep_until_killed, daemon=True)
         keeping.start()

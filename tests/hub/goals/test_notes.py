@@ -108,7 +108,7 @@ async def test_nobody_reaches_the_notes_or_goals_of_somebody_else(
         await ada.get("/notes", params={"goal": goal.id}),
         await ada.get("/notes", params={"goal": PIANO}),
         await ada.post("/notes", json={"title": "x", "goal": goal.id}),
-        await ada.post("/notes/link", json={"url": "https://example.org/", "goal": goal.id}),
+        await ada.post("/links", json={"url": "https://example.org/", "goal": goal.id}),
         await ada.post(f"/notes/{hers['noteId']}/move", json={"goal": goal.id}),
     ]
     assert [one.status_code for one in tried] == [404] * len(tried)
@@ -224,14 +224,14 @@ async def test_ten_thousand_notes_are_searched_and_only_so_many_are_given(
     ],
 )  # fmt: skip
 async def test_what_is_no_address_of_the_web_is_refused(owner: httpx.AsyncClient, notes: NoteService, url: str) -> None:
-    assert (await owner.post("/notes/link", json={"url": url})).status_code == 422
+    assert (await owner.post("/links", json={"url": url})).status_code == 422
     with pytest.raises(InvalidArguments):
         await notes.add_link(OWNER, url)
     assert (await owner.get("/notes")).json()["notes"] == []
 
 
 async def test_without_the_searcher_a_link_is_kept_with_the_reason(owner: httpx.AsyncClient) -> None:
-    note = (await owner.post("/notes/link", json={"url": "https://example.org/scales"})).json()
+    note = (await owner.post("/links", json={"url": "https://example.org/scales"})).json()
     assert note["title"] == "https://example.org/scales"
     assert note["content"].startswith("Link: https://example.org/scales\n\nThe page was not read: ")
     assert (note["trust"], note["readFrom"]) == ("untrusted", ["https://example.org/scales"])

@@ -1,4 +1,4 @@
-"""`/notes`: what people keep for their goals, or for none (MEM-11, THR-03)."""
+"""`/notes` and `/links`: what people keep for their goals, or for none (MEM-11, THR-03)."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ async def add_note(hub: TheHub, caller: Caller, request: Request) -> NoteView:
     return await _to_view(hub, note.id, caller.user_id)
 
 
-@router.post("/notes/link", **document("Keep a link as a note", 404, 409, body=NoteLinkBody))
+@router.post("/links", **document("Keep a link as a note", 404, 409, body=NoteLinkBody))
 async def add_link(hub: TheHub, caller: Caller, request: Request) -> NoteView:
     """Its page is read and summed up first. If that fails, the note says why and has the link."""
     new = await read_body(request, NoteLinkBody)

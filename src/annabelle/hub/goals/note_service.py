@@ -26,11 +26,11 @@ from annabelle.store import goals
 from annabelle.store.goals import NewNote, StoredGoal, StoredNote
 
 NoteListener = Callable[[Connection, StoredNote], None]
-LINK_PATTERN: Final = r"^https?://[^\s/?#@]+([/?#]\S*)?$"
-"""An address of the web, without a name or a password in it."""
+LINK_PATTERN: Final = r"^https?://[^\x00-\x20\x7f-\xa0/?#@]+([/?#][^\x00-\x20\x7f-\xa0]*)?$"
+"""An address of the web, without a name or a password in it. Not `\\s`, which means something else in JSON Schema."""
 LINK_CHARS: Final = 2_000
 TITLE_CHARS: Final = 200
-_LINK: Final = re.compile(LINK_PATTERN, re.IGNORECASE)
+_LINK: Final = re.compile(LINK_PATTERN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class NoteService:
 
     async def add_link(self, user_id: str, url: str, goal: str | None = None) -> StoredNote:
         """Keeps a link, then reads its page into the note. If that fails, the note says why and has the link."""
-        url = _check_link(self._secrets.mask(url.strip()))
+        url = _check_link(self._secrets.mask(url))
 
         def store(conn: Connection) -> tuple[StoredNote, str]:
             found = None if goal is None else find_goal(conn, goal, user_id)
