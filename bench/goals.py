@@ -127,7 +127,7 @@ async def _prompt(report: Report, folder: Path) -> None:
     await database.close()
     listed = built_in_tools().tools
     unused = cast("Any", None)  # only what the tools are called and take is looked at
-    own = [tool.spec() for tool in goal_tools(unused, unused, unused)]
+    own = [tool.spec() for tool in goal_tools(unused, unused, unused, unused)]
     tools = [*listed, *(one for one in own if one.audience == "named")]
     body = await asyncio.to_thread(_ask_thinker, folder, terms, tools)
     tokens = weight(body)

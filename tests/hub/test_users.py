@@ -136,7 +136,8 @@ async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(
         "/messages/{message_id}/events", "/threads", "/threads/{thread_id}/clear", "/threads/{thread_id}/events",
         "/threads/{thread_id}/messages", "/tools/list", "/tools/call", "/memory/learn", "/memory/tidy",
         "/approvals", "/approvals/{approval_id}", "/rules", "/rules/{rule_id}/confirm", "/rules/{rule_id}/revoke",
-        "/commands", "/tokens", "/tokens/{name}/rotate", "/tokens/{name}/revoke",
+        "/notes", "/links", "/notes/{note_id}", "/notes/{note_id}/delete", "/notes/{note_id}/move",
+        "/notes/{note_id}/update", "/commands", "/tokens", "/tokens/{name}/rotate", "/tokens/{name}/revoke",
         "/hooks/{secret}",  # whoever knows the secret
         "/v1/models", "/v1/models/{model}", "/v1/chat/completions",
     }  # fmt: skip

@@ -34,6 +34,7 @@ COMMANDS = (
     CliCommand("logs", "Show the log of the hub or of another component."),
     CliCommand("tools", "List the tools, or call one."),
     CliCommand("memory", "See, search, correct, move and tidy what Annabelle remembers."),
+    CliCommand("notes", "Keep notes and links, find them, and put them to your goals."),
     CliCommand("forget", "Forget something for good, everywhere."),
     CliCommand("sessions", "List your conversations, or start one afresh."),
     CliCommand("skills", "See and change what Annabelle does by itself: reminders and everything else on a schedule."),

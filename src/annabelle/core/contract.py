@@ -8,6 +8,7 @@ hub → thinker   POST /process-message (TurnBrief) → 202 TurnAccepted, or wit
                 POST /extract-facts (ExtractBrief) → ExtractResult        facts in a conversation; stores nothing
                 POST /tidy-facts (TidyBrief)        → TidyFactsResult      proposed merges; changes nothing
                 POST /read-order (OrderBrief)       → OrderVerdict         whether a person's words order an act
+                POST /summarise (SummaryBrief)      → SummaryResult        what a text says, in a few sentences
                 GET  /health · GET /cost-status · POST /cost-resume · POST /clear-session (ClearSession)
 thinker → hub   GET  /tools/list                    → ToolList
                 POST /tools/call (ToolCall)         → ToolResult
@@ -298,6 +299,21 @@ class OrderBrief(FrozenModel):
 
 class OrderVerdict(FrozenModel):
     ordered: bool | None = Field(default=None, description="None if no model could tell")
+
+
+class SummaryBrief(FrozenModel):
+    """Asks what a text says. It may be anybody's words, so it is data for the model, never instructions."""
+
+    summary_id: str = Field(max_length=100, pattern=r"^[\w:.-]+$")
+    user_id: str
+    trace_id: str
+    title: str = Field(max_length=1_000)
+    text: str = Field(min_length=1, max_length=30_000)
+
+
+class SummaryResult(FrozenModel):
+    summary: str = ""
+    refused: str | None = Field(default=None, description="Why there is no summary, when no model could write one")
 
 
 class ClearSession(FrozenModel):

@@ -59,6 +59,7 @@ from annabelle.hub.forgetting.files import HomeFiles
 from annabelle.hub.forgetting.forget_service import BrowserServer, ForgetService, ForgetTargets, RunningWork
 from annabelle.hub.forgetting.memory_client import ForgetMemoryClient
 from annabelle.hub.goals.goal_setup import make_goals
+from annabelle.hub.goals.note_service import NoteService
 from annabelle.hub.home_setup import ServerPlaybooks, seed_home
 from annabelle.hub.instance import remove_run_file, write_run_file
 from annabelle.hub.mcp.server import HubMcpServer
@@ -238,10 +239,13 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         notices=notices,
         audit=audit,
     )
+    notes = NoteService(
+        base=base, storage=storage, access=access, agents=agents, ledger=ledger, maintenance=maintenance
+    )
     goals, health = make_goals(
         storage=storage,
-        lifecycle=base.lifecycle,
         skills=skills,
+        notes=notes,
         thread_queue=thread_queue,
         canceller=TurnCanceller(events, stopper),
     )

@@ -56,8 +56,8 @@ async def test_a_task_has_its_parents_tools_and_none_of_its_own_to_talk_or_deleg
     ]
     house.play(lambda brief: delegate(brief, does=tried))
     await house.say(goal, "Find me a teacher.")
-    refused = [(answer.get("error") or answer).get("code") for answer in house.thinker.answers[1:]]
-    assert refused[:4] == [NotAllowed.code] * 4
+    refused = [(answer.get("error") or answer).get("code") for answer in house.thinker.answers]
+    assert refused.count(NotAllowed.code) == 4
     assert house.house.calls == 1
 
 
@@ -67,7 +67,7 @@ async def test_a_task_cannot_be_given_tools_that_its_parent_has_not(house: GoalH
     wide = call("create_task", title="x", instructions="y", tools=["send_letter"])
     house.play(lambda brief: delegate(brief, wide))
     await house.say(goal)
-    assert "may not have send_letter" in str(house.thinker.answers[0])
+    assert "may not have send_letter" in str(house.thinker.answers)
     assert await house.tasks(goal) == []
     narrow = call("create_task", title="x", instructions="y", tools=["look_around"])
     house.play(lambda brief: delegate(brief, narrow))

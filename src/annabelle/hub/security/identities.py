@@ -30,12 +30,14 @@ from annabelle.toolbox.catalogue import NATIVE, AgentPolicy
 _AGENT_PATHS = ("/tools/", "/internal/")
 _SERVER_PATHS = ("/internal/ledger/reserve", "/internal/ledger/settle")
 # Resources that return only the caller's own rows. All other paths are for the owner.
-_PEOPLES_PATHS = ("/messages/", "/threads/", "/tools/", "/approvals/", "/rules/", "/tokens/", "/v1/")
+_PEOPLES_PATHS = ("/messages/", "/threads/", "/notes/", "/tools/", "/approvals/", "/rules/", "/tokens/", "/v1/")
 _PEOPLES_PLACES = frozenset(
     {
         "/message",
         "/commands",
         "/threads",
+        "/notes",
+        "/links",
         "/approvals",
         "/rules",
         "/events",
@@ -52,6 +54,8 @@ _SCOPES_OF_PATHS: Final[dict[str, Scope]] = {
     "commands": "talk",
     "messages": "talk",
     "threads": "threads",
+    "notes": "threads",
+    "links": "threads",
     "events": "threads",
     "tools": "tools",
     "approvals": "approve",

@@ -29,5 +29,5 @@ def register_native_tools(hub: HubContext, calls: BackgroundCalls) -> None:
     toolbox.add_native(
         [*own, *handing_on, *skill_tools(hub.services.skills), ruling, *hub.services.memory.native_tools(), *finding]
     )
-    toolbox.add_native(goal_tools(hub.services.goals, hub.storage.events, toolbox))
+    toolbox.add_native(goal_tools(hub.services.goals, hub.storage.events, toolbox, agents))
     register_with_memory(toolbox, [store_fact_tool(plain), search_memories_tool(plain)])
