@@ -111,7 +111,7 @@ class MessageGuard:
     async def _store_risk(self, message_id: str, found: ScanOutcome) -> None:
         labels = [*(["suspicious"] if found.risk == "medium" else []), *(["unscanned"] if found.unscanned else [])]
         facts: JsonObject = {"risk": found.risk, "labels": labels}
-        await self._database.write(lambda conn: message_state.store_risk(conn, message_id, facts))
+        await self._database.write(lambda conn: message_state.add_facts(conn, message_id, facts))
 
     def _note_finding(self, message: StoredMessage, found: ScanOutcome, verdict: str) -> None:
         audit = self._guard.audit
