@@ -35,6 +35,7 @@ COMMANDS = (
     CliCommand("memory", "See, search, correct, move and tidy what Annabelle remembers."),
     CliCommand("forget", "Forget something for good, everywhere."),
     CliCommand("sessions", "List your conversations, or start one afresh."),
+    CliCommand("threads", "Read and search your conversations, and try again what ended in an error."),
     CliCommand("skills", "See and change what Annabelle does by itself: reminders and everything else on a schedule."),
     CliCommand("tasks", "List the work that agents handed on to subagents or to the background."),
     CliCommand("approvals", "See and answer what Annabelle asks before it does something."),

@@ -43,6 +43,8 @@ class ErrorAnswers:
             if "retried_as" not in answer.metadata:
                 _check_retryable(thread, answer, asked)
             return InboundMessage(
+                # One message, however often and however much at once it is asked for.
+                id=f"{answer.id}_again",
                 channel=asked.channel,
                 chat_id=asked.chat_id,
                 sender_id=asked.sender_id,
@@ -50,8 +52,6 @@ class ErrorAnswers:
                 source="outside_agent" if asked.source == "outside_agent" else "user",
                 text=asked.content,
                 agent_id=thread.agent_id,
-                # One message, however often and however much at once it is asked for.
-                external_id=f"retry:{answer.id}",
             )
 
         admitted = await self.gate.receive(await self.database.read(load))
