@@ -240,3 +240,30 @@ def test_what_was_said_is_found_with_the_place_where_it_stands(hub: HubProcess) 
     }  # fmt: skip
     for bad in ({"q": ""}, {"q": " "}, {"q": "x" * 201}, {"q": "x", "limit": 101}, {}):
         assert hub.http.get("/threads/search", params=bad).status_code == 422, bad
+
+
+@pytest.mark.req("THR-03")
+def test_an_error_of_a_conversation_that_has_ended_is_not_tried_again(hub: HubProcess, failing: ScriptedServer) -> None:
+    thread, error = fail(hub, "ended")
+    hub.say("/new", chatId="ended")
+    refused = hub.http.post(f"/threads/{thread}/messages/{error['id']}/retry")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "conflict")
+
+
+@pytest.mark.req("THR-01")
+@pytest.mark.incident("I-27")
+def test_cells_are_there_while_the_turn_runs_and_after_it_was_stopped(hub: HubProcess, model: ScriptedServer) -> None:
+    text = plan_text([("get_status", {})], say="seen")
+    model.rules(Rule(results=1, reply=Reply(hang=True)))
+    try:
+        asked = hub.http.post("/message", json={"text": text, "chatId": "stopped"}).json()
+
+        def cells() -> list[dict]:
+            return [one["metadata"] for one in listed(hub, asked["threadId"]) if one["type"] == "tool"]
+
+        wait_for(lambda: [one["status"] for one in cells()] == ["success"], "the call to be over while the turn runs")
+        hub.http.post(f"/messages/{asked['messageId']}/cancel", params={"wait": seconds(30)})
+        assert [one["status"] for one in cells()] == ["success"]
+        assert listed(hub, asked["threadId"])[-1]["source"] == "error"
+    finally:
+        model.rules()

@@ -61,9 +61,8 @@ def search_messages(
     *,
     limit: int,
     before: int | None = None,
-    channel: str | None = None,
 ) -> FoundMessages:
-    """Searches a person's messages, newest first, without the runs of skills; with a `channel`, only there.
+    """Searches a person's messages, newest first, without the runs of skills.
 
     A bounded number of messages is read; the rest is searched by asking again.
     """
@@ -71,8 +70,6 @@ def search_messages(
     own = messages.c.user_id == user_id, messages.c.channel != SKILLS, messages.c.content != REMOVED
     columns = [messages.c[name] for name in FoundMessage.__dataclass_fields__]
     newest = select(*columns).where(*own).order_by(messages.c.position.desc()).limit(_PAGE)
-    if channel is not None:
-        newest = newest.where(messages.c.channel == channel)
     found: list[FoundMessage] = []
     count = chars = 0
     while wanted and count < _MOST_MESSAGES and chars < _MOST_CHARS:

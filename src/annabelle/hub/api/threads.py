@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from annabelle.core.contract import ClearSession
-from annabelle.core.errors import AgentPaused, Conflict, NotFound
+from annabelle.core.errors import AgentPaused, Conflict
 from annabelle.core.messages import MessageSource, MessageState
 from annabelle.core.tool_cells import CellStatus, ToolCell
 from annabelle.hub.agents.thinker_calls import ThinkerQuestions
@@ -157,7 +157,7 @@ async def search_threads(
 ) -> FoundMessageList:
     """Newest first, whatever the case and accents. After many messages it stops, and says where to go on."""
     result = await hub.storage.database.read(
-        lambda conn: search_messages(conn, caller.user_id, q, limit=limit, before=before, channel=caller.outside_agent)
+        lambda conn: search_messages(conn, caller.user_id, q, limit=limit, before=before)
     )
     found = [FoundMessageView.from_row(one, excerpt=one.excerpt(q)) for one in result.found]
     return FoundMessageList(messages=found, more_before=result.more_before)
@@ -194,7 +194,6 @@ def _to_views(entry: ThreadEntry) -> list[MessageView]:
 )
 async def retry_message(thread_id: ThreadId, message_id: MessageId, hub: TheHub, caller: Caller) -> MessageProgress:
     """Takes the id of the error. The same words are said again once; asking again answers with the same message."""
-    await get_own_thread(hub, caller, thread_id)
     admitted = await _error_answers(hub).retry(ErrorAnswerPlace(thread_id, message_id, caller.user_id))
     return MessageProgress.from_row(
         admitted.message,
@@ -207,7 +206,6 @@ async def retry_message(thread_id: ThreadId, message_id: MessageId, hub: TheHub,
 @router.post("/threads/{thread_id}/messages/{message_id}/dismiss", **document("Put an error aside, as seen", 404, 409))
 async def dismiss_message(thread_id: ThreadId, message_id: MessageId, hub: TheHub, caller: Caller) -> MessageView:
     """It stays in the thread, marked as dismissed."""
-    await get_own_thread(hub, caller, thread_id)
     answer = await _error_answers(hub).dismiss(ErrorAnswerPlace(thread_id, message_id, caller.user_id))
     return MessageView.from_message(answer)
 
@@ -217,17 +215,14 @@ def _error_answers(hub: HubContext) -> ErrorAnswers:
 
 
 async def get_own_thread(hub: HubContext, caller: CallerIdentity, thread_id: str) -> Thread:
-    """A thread of the caller; NotFound for anyone else's. To another agent, the person's own threads are not there."""
-    thread = await hub.storage.database.read(lambda conn: threads.get_thread(conn, thread_id, caller.user_id))
-    if caller.outside_agent not in (None, thread.channel):
-        raise NotFound(f"There is no thread {thread_id}.")
-    return thread
+    """A thread of the caller; NotFound for anyone else's."""
+    return await hub.storage.database.read(lambda conn: threads.get_thread(conn, thread_id, caller.user_id))
 
 
 @router.post("/threads/{thread_id}/clear", **document("Start a thread afresh", 404, 409))
 async def clear_thread(thread_id: ThreadId, hub: TheHub, caller: Caller) -> ThreadView:
     """What was said so far is archived with a summary: it is out of the agent's mind, and can still be searched."""
-    thread = await hub.storage.database.read(lambda conn: threads.get_thread(conn, thread_id, caller.user_id))
+    thread = await get_own_thread(hub, caller, thread_id)
     try:
         await ThinkerQuestions(hub.agents).clear_session(thread.agent_id, ClearSession(thread_id=thread.id))
     except AgentPaused as error:
@@ -249,7 +244,7 @@ async def thread_events(
     thread_id: ThreadId, hub: TheHub, caller: Caller, after: After = None, last_event_id: LastEventId = None
 ) -> StreamingResponse:
     """Come back with Last-Event-ID and nothing is lost or doubled."""
-    await hub.storage.database.read(lambda conn: threads.get_thread(conn, thread_id, caller.user_id))
+    await get_own_thread(hub, caller, thread_id)
     return await _stream_response(hub, caller, thread_id, after if last_event_id is None else last_event_id)
 
 
