@@ -142,6 +142,7 @@ def test_a_history_of_another_thread_is_not_found(hub: HubProcess) -> None:
     hub.http.post(f"/threads/{one}/clear")
     (ended,) = hub.http.get(f"/threads/{one}/histories").json()["histories"]
     assert hub.http.get(f"/threads/{one}/histories/{ended['id']}").status_code == 200
+    assert hub.http.get(f"/threads/{one}/histories/msg_unknown").status_code == 404
     missing = hub.http.get(f"/threads/{other}/histories/{ended['id']}")
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "not_found")
     assert hub.http.get(f"/threads/{other}/histories").json() == {"histories": []}
