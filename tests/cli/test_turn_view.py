@@ -145,3 +145,14 @@ def test_a_call_that_waits_is_told_as_the_question_and_as_no_outcome():
         ApprovalAsked("apr_1"),
         ReplySent("May I?"),
     ]
+
+
+@pytest.mark.req("THR-05")
+def test_a_long_wait_is_one_line_and_what_has_no_words_is_none():
+    wait = {"attempt": 4, "attempts": 6, "seconds": 10.2, "retryAt": "2026-11-18T09:00:00.000+00:00"}
+    told = changes(
+        event("notice", "model-retry:1:1", **{**wait, "seconds": 1.5}),
+        event("notice", "model-retry:1:3", text="No answer. The next try is in 10 seconds.", **wait),
+        event("notice", "progress:1", progress="page 2", call_id="a"),
+    )
+    assert told == [NoticeAdded("No answer. The next try is in 10 seconds.")]

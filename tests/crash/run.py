@@ -132,8 +132,9 @@ class Run:
 
     def messages(self) -> dict[int, list[dict]]:
         return {
-            conversation: self._system.insist("GET", f"/threads/{thread}/messages?limit=1000")["messages"]
+            conversation: [line for line in listed["messages"] if line["type"] == "text"]
             for conversation, thread in self.threads.items()
+            for listed in [self._system.insist("GET", f"/threads/{thread}/messages?limit=1000")]
         }
 
     def reported(self) -> dict[tuple[str, str], str]:

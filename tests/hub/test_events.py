@@ -124,7 +124,7 @@ async def test_a_slow_reader_blocks_nobody_and_reads_on_from_the_store(
 def test_a_full_listener_lets_its_queue_go_and_says_so() -> None:
     listener = EventListener(OWNER, None, limit=3)
     for number in range(4):
-        listener.push(LiveEvent(number, "thr", OWNER, b""))
+        listener.push(LiveEvent(number, b""))
     assert listener.fell_behind
     assert listener.drain() == []
 

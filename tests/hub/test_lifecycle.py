@@ -183,7 +183,7 @@ def test_a_turn_that_is_cut_off_by_a_stop_is_finished_by_the_next_start(
     assert (found["state"], found["reply"]["text"]) == ("done", "worth the wait")
     assert hub.http.get(f"/messages/{queued}", params={"wait": seconds(60)}).json()["state"] == "done"
     listed = hub.http.get(f"/threads/{found['threadId']}/messages").json()["messages"]
-    assert [line["source"] for line in listed if line["source"] != "user"] == ["agent", "agent"]
+    assert [line["source"] for line in listed if line["type"] == "text" and line["source"] != "user"] == ["agent"] * 2
 
 
 @pytest.mark.req("HUB-05")
@@ -291,7 +291,11 @@ def test_a_hub_killed_at_any_named_moment_answers_exactly_once(make_hub: MakeHub
         found = hub.http.post("/message", params={"wait": seconds(60)}, json=body).json()
         assert (found["state"], found["reply"]["text"]) == ("done", point)
         listed = hub.http.get(f"/threads/{found['threadId']}/messages").json()["messages"]
-        assert [line["source"] for line in listed] == ["user", "agent"], point
+        assert [(line["type"], line["source"]) for line in listed] == [
+            ("text", "user"),
+            ("tool", "agent"),
+            ("text", "agent"),
+        ], point
         events = [e["type"] for e in hub.http.get(f"/messages/{found['messageId']}/events").json()["events"]]
         assert events.count("message") == events.count("done") == 1, point
         answered.append(str(found["messageId"]))

@@ -112,7 +112,7 @@ def test_messages_of_one_thread_are_answered_in_order_and_threads_side_by_side(h
         last = hub.http.get(f"/messages/{ids[-1]}", params={"wait": seconds(60)}).json()
         assert last["state"] == "done"
         listed = hub.http.get(f"/threads/{last['threadId']}/messages").json()["messages"]
-        answers = [line["text"] for line in listed if line["source"] == "agent"]
+        answers = [line["text"] for line in listed if (line["source"], line["type"]) == ("agent", "text")]
         assert answers == [f"{chat} {number}" for number in range(4)]
 
 
@@ -159,7 +159,7 @@ def test_what_an_agent_sends_by_tool_is_the_only_answer(hub: HubProcess, tool: s
     answer = hub.say(plan("and again", call), chatId=f"by-{tool}")
     assert answer["state"] == "done"
     listed = hub.http.get(f"/threads/{answer['threadId']}/messages").json()["messages"]
-    assert [line["text"] for line in listed if line["source"] == "agent"] == ["by tool"]
+    assert [line["text"] for line in listed if (line["source"], line["type"]) == ("agent", "text")] == ["by tool"]
     assert reply(answer) == "by tool"
     events = hub.http.get(f"/messages/{answer['messageId']}/events").json()["events"]
     assert [event["data"]["text"] for event in events if event["type"] == "message"] == ["by tool"]

@@ -125,7 +125,7 @@ async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(
     open_to_people = set()
     for path in document["paths"]:
         filled = path.replace("{message_id}", "msg_1").replace("{thread_id}", "thr_1").replace("{agent_id}", "x")
-        filled = filled.replace("{approval_id}", "apr_1").replace("{name}", "phone")
+        filled = filled.replace("{approval_id}", "apr_1").replace("{history_id}", "msg_1").replace("{name}", "phone")
         for method in document["paths"][path]:
             if path == "/events":
                 continue  # a stream without an end, of the caller's own events
@@ -134,7 +134,10 @@ async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(
     assert open_to_people == {
         "/health", "/message", "/messages/{message_id}", "/messages/{message_id}/cancel",
         "/messages/{message_id}/events", "/threads", "/threads/{thread_id}/clear", "/threads/{thread_id}/events",
-        "/threads/{thread_id}/messages", "/tools/list", "/tools/call", "/memory/learn", "/memory/tidy",
+        "/threads/{thread_id}/messages", "/threads/{thread_id}/messages/{message_id}/retry",
+        "/threads/{thread_id}/messages/{message_id}/dismiss", "/threads/{thread_id}/histories",
+        "/threads/{thread_id}/histories/{history_id}", "/threads/{thread_id}/histories/current", "/threads/search",
+        "/tools/list", "/tools/call", "/memory/learn", "/memory/tidy",
         "/approvals", "/approvals/{approval_id}", "/rules", "/rules/{rule_id}/confirm", "/rules/{rule_id}/revoke",
         "/notes", "/links", "/notes/{note_id}", "/notes/{note_id}/delete", "/notes/{note_id}/move",
         "/notes/{note_id}/update", "/commands", "/tokens", "/tokens/{name}/rotate", "/tokens/{name}/revoke",
@@ -161,11 +164,17 @@ async def test_two_people_never_see_each_others_threads_messages_or_events(
     for other in (bob, owner):
         assert (await other.get("/threads")).json()["threads"] == []
         places = (f"/messages/{message}", f"/messages/{message}/events", f"/threads/{thread}/messages")
-        for path in (*places, f"/threads/{thread}/events"):
+        histories = (f"/threads/{thread}/histories", f"/threads/{thread}/histories/{message}")
+        for path in (*places, *histories, f"/threads/{thread}/histories/current", f"/threads/{thread}/events"):
             assert (await other.get(path)).status_code == 404, path
         assert (await other.post(f"/messages/{message}/cancel")).status_code == 404
         assert (await other.post(f"/threads/{thread}/clear")).status_code == 404
+        for what in ("retry", "dismiss"):
+            assert (await other.post(f"/threads/{thread}/messages/{said['reply']['id']}/{what}")).status_code == 404
+        assert (await other.get("/threads/search", params={"q": "secret plan"})).json()["messages"] == []
         repeated = (await other.post("/message", json={"text": "mine"})).json()
+        own = f"/threads/{repeated['threadId']}/messages/{said['reply']['id']}/dismiss"
+        assert (await other.post(own)).status_code == 404, "in their own thread, somebody else's error"
         assert repeated["threadId"] != thread
     assert len((await ada.get(f"/threads/{thread}/messages")).json()["messages"]) == 2
 

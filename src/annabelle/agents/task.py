@@ -19,7 +19,7 @@ from annabelle.core.tools import JsonObject
 from annabelle.policy.provenance import trust_after
 from annabelle.store import goals, messages, tasks, threads, tool_calls
 from annabelle.store.goals import NewNote, StoredGoal
-from annabelle.store.message_state import store_facts
+from annabelle.store.message_state import add_facts
 from annabelle.store.messages import StoredMessage
 from annabelle.store.outbox import post
 from annabelle.store.tasks import NewTask, StoredTask
@@ -182,7 +182,7 @@ def _fail(conn: Connection, task: StoredTask, ended: EndedTurn) -> list[StoredEv
     if answer is not None:
         wait: JsonObject = {"attempt": task.failures + 1, "attempts": _MOST_FAILURES}
         facts = wait | ({"retryable": False} if final else {"retryable": True, "retry_at": again.isoformat()})
-        store_facts(conn, answer.id, facts)
+        add_facts(conn, answer.id, facts)
     if final:
         return cancel_task(conn, task, error.for_person, ended.at, told=error.code != TurnCancelled.code)
     changes: JsonObject = {"state": "paused", "next_try_at": again, "result": {"text": error.for_person}}

@@ -37,6 +37,7 @@ COMMANDS = (
     CliCommand("notes", "Keep notes and links, find them, and put them to your goals."),
     CliCommand("forget", "Forget something for good, everywhere."),
     CliCommand("sessions", "List your conversations, or start one afresh."),
+    CliCommand("threads", "Read and search your conversations, and try again what ended in an error."),
     CliCommand("skills", "See and change what Annabelle does by itself: reminders and everything else on a schedule."),
     CliCommand("tasks", "List the work that agents handed on to subagents or to the background."),
     CliCommand("approvals", "See and answer what Annabelle asks before it does something."),

@@ -35,6 +35,10 @@ class RetryPolicy:
         wait = self._usual_seconds(error, failed)
         return None if wait is None else max(wait, error.next_try or 0.0)
 
+    def tries(self, error: AnnabelleError) -> int:
+        """How often something is tried in all that fails like this."""
+        return 1 if error.retry == "none" else 1 + IMMEDIATE_RETRIES + BACKOFF_RETRIES[error.retry]
+
     def _usual_seconds(self, error: AnnabelleError, failed: int) -> float | None:
         if error.retry == "none":
             return None

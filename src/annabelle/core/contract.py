@@ -9,6 +9,7 @@ hub → thinker   POST /process-message (TurnBrief) → 202 TurnAccepted, or wit
                 POST /tidy-facts (TidyBrief)        → TidyFactsResult      proposed merges; changes nothing
                 POST /read-order (OrderBrief)       → OrderVerdict         whether a person's words order an act
                 POST /summarise (SummaryBrief)      → SummaryResult        what a text says, in a few sentences
+                POST /read-history (HistoryRequest) → SessionHistories    archived sessions of a thread, or one whole
                 GET  /health · GET /cost-status · POST /cost-resume · POST /clear-session (ClearSession)
 thinker → hub   GET  /tools/list                    → ToolList
                 POST /tools/call (ToolCall)         → ToolResult
@@ -322,6 +323,48 @@ class ClearSession(FrozenModel):
     thread_id: str
     by_model: bool = Field(default=True, description="Whether a model may be asked for the archive's summary")
     removed: tuple[str, ...] | None = Field(default=None, description="Remove the turns of these messages instead")
+
+
+class HistoryTurn(FrozenModel):
+    """One exchange of a session."""
+
+    message_id: str
+    at: datetime
+    user: str
+    assistant: str = ""
+    tools: tuple[str, ...] = ()
+    error: ErrorBody | None = None
+
+
+class SessionHistory(FrozenModel):
+    """What an agent has in mind of a thread now, or a session that ended (SES-07)."""
+
+    id: str = Field(description="The last message of it; `current` for what is in mind now")
+    summary: str = ""
+    reason: str | None = Field(default=None, description="Why it ended; none for the current one")
+    message_count: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    turns: tuple[HistoryTurn, ...] = Field(default=(), description="Only where one is asked for whole")
+
+
+CURRENT_HISTORY = "current"
+
+
+class HistoryRequest(FrozenModel):
+    """Asks for the ended sessions of a thread; with an id, for one of them whole, or for the current one."""
+
+    thread_id: str
+    user_id: str
+    history_id: str | None = None
+
+
+class SessionHistories(FrozenModel):
+    """Newest first. Of an id that is not there, there is none."""
+
+    histories: tuple[SessionHistory, ...] = ()
 
 
 class ToolList(FrozenModel):

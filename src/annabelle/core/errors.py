@@ -53,6 +53,8 @@ class ErrorBody(BaseModel):
     hint: str | None = None
     trace_id: str | None = None
     field: str | None = None
+    attempts: int | None = None
+    """How often it was tried before it was given up, if more than once."""
 
     @property
     def for_person(self) -> str:
@@ -78,9 +80,18 @@ class AnnabelleError(Exception):
         self.field = field
         self.next_try: float | None = None
         """Seconds before which another try cannot help, if known."""
+        self.attempts: int | None = None
+        """How often it was tried before it was given up."""
 
     def body(self, trace_id: str | None = None) -> ErrorBody:
-        return ErrorBody(code=self.code, message=self.message, hint=self.hint, trace_id=trace_id, field=self.field)
+        return ErrorBody(
+            code=self.code,
+            message=self.message,
+            hint=self.hint,
+            trace_id=trace_id,
+            field=self.field,
+            attempts=self.attempts,
+        )
 
 
 class OperatorMistake(AnnabelleError):

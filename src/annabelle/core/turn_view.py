@@ -121,7 +121,9 @@ class TurnView:
                 # The call was not made; the question is shown instead.
                 return [] if data.get("status") == "waiting" else [_parse_finished(data)]
             case "notice":
-                return [NoticeAdded(_text_field(data, "text") or _text_field(data, "message"))]
+                # A short wait and the progress of a call are for clients that show more than lines.
+                text = _text_field(data, "text") or _text_field(data, "message")
+                return [NoticeAdded(text)] if text else []
             case "approval":
                 return [ApprovalAsked(_text_field(data, "approval_id"))] if data.get("approval_id") else []
             case "message":

@@ -60,9 +60,10 @@ def load_root_message(connection: Connection, message: StoredMessage) -> StoredM
     return message if message.source != "decision" else messages.load_message(connection, root_message_id(message))
 
 
-def store_facts(connection: Connection, message_id: str, facts: JsonObject) -> None:
+def add_facts(connection: Connection, message_id: str, facts: JsonObject) -> None:
     """Adds facts about a message to its metadata."""
-    kept = messages.load_message(connection, message_id).metadata
+    locked = select(table.c.metadata).where(table.c.id == message_id).with_for_update()
+    kept = require_found(connection.execute(locked).scalar(), f"message {message_id}")
     connection.execute(update(table).where(table.c.id == message_id).values(metadata=kept | facts))
 
 

@@ -88,6 +88,17 @@ _listing = (
     .order_by(messages.c.position)
     .limit(bindparam("limit"))
 )
+_listing_before = (
+    select(messages)
+    .where(
+        messages.c.thread_id == bindparam("thread_id"),
+        messages.c.user_id == bindparam("user_id"),
+        messages.c.position > bindparam("after"),
+        messages.c.position < bindparam("before"),
+    )
+    .order_by(messages.c.position.desc())
+    .limit(bindparam("limit"))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,11 +340,13 @@ def list_unasked(connection: Connection, message: StoredMessage, since: datetime
 
 
 def list_messages(
-    connection: Connection, thread_id: str, user_id: str, after: int = 0, limit: int = 100
+    connection: Connection, thread_id: str, user_id: str, after: int = 0, limit: int = 100, *, before: int | None = None
 ) -> list[StoredMessage]:
-    """Lists a person's thread in order, after the position `after`."""
+    """Lists a person's thread in order: the first messages after a position, or the last ones `before` one."""
     parameters: JsonObject = {"thread_id": thread_id, "user_id": user_id, "after": after, "limit": limit}
-    return read_all(connection, StoredMessage, _listing, parameters)
+    if before is None:
+        return read_all(connection, StoredMessage, _listing, parameters)
+    return read_all(connection, StoredMessage, _listing_before, parameters | {"before": before})[::-1]
 
 
 def count_queued(connection: Connection) -> int:

@@ -130,6 +130,13 @@ _select_after_in_thread = _select_after.where(events.c.thread_id == bindparam("t
 _select_said = _select_after.where(
     events.c.type.in_(("message", "approval", "error")), events.c.at >= bindparam("since")
 )
+_select_of_tools = (
+    select(events)
+    .where(events.c.user_id == bindparam("user_id"), events.c.message_id.in_(bindparam("ids", expanding=True)))
+    .where(events.c.type.in_(("tool_start", "tool_complete", "notice")))
+    .order_by(events.c.seq)
+)
+_IDS_AT_ONCE = 500
 _select_of_message = (
     select(events)
     .where(events.c.message_id == bindparam("message_id"), events.c.user_id == bindparam("user_id"))
@@ -168,6 +175,17 @@ def list_said_after(connection: Connection, user_id: str, seq: int, since: datet
 def list_message_events(connection: Connection, message_id: str, user_id: str) -> list[StoredEvent]:
     parameters = {"message_id": message_id, "user_id": user_id}
     return [_event_from_row(row) for row in connection.execute(_select_of_message, parameters).mappings()]
+
+
+def list_tool_events(connection: Connection, message_ids: Sequence[str], user_id: str) -> dict[str, list[StoredEvent]]:
+    """Lists what happened with tools in the turns of these messages, and notices, by message."""
+    found: dict[str, list[StoredEvent]] = {}
+    for at in range(0, len(message_ids), _IDS_AT_ONCE):
+        parameters = {"user_id": user_id, "ids": message_ids[at : at + _IDS_AT_ONCE]}
+        for row in connection.execute(_select_of_tools, parameters).mappings():
+            event = _event_from_row(row)
+            found.setdefault(event.message_id, []).append(event)
+    return found
 
 
 def last_event_number(connection: Connection, user_id: str) -> int:

@@ -19,6 +19,7 @@ from annabelle.core.contract import (
     TRACE_HEADER,
     ClearSession,
     ExtractBrief,
+    HistoryRequest,
     OrderBrief,
     SummaryBrief,
     TidyBrief,
@@ -125,6 +126,7 @@ def make_app(secret: str, thinker: Thinker) -> ASGIApp:
         route("GET", "/cost-status", endpoints.cost_status),
         route("POST", "/cost-resume", endpoints.cost_status),
         route("POST", "/clear-session", endpoints.clear_session),
+        route("POST", "/read-history", endpoints.read_history),
     ]
     return RequireHubSecret(Starlette(routes=routes), secret)
 
@@ -184,6 +186,10 @@ class _Endpoints:
         else:
             await sessions.remove_turns(wanted.thread_id, wanted.removed)
         return JSONResponse({"cleared": wanted.thread_id})
+
+    async def read_history(self, request: Request) -> Response:
+        wanted = _parse_body(HistoryRequest, await read_body(request, _BODY_BYTES))
+        return model_response(await self._thinker.deps.sessions.read_history(wanted))
 
 
 def _guard(thinker: Thinker, endpoint: Endpoint) -> Endpoint:

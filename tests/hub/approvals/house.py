@@ -190,7 +190,7 @@ class House:
 
     async def said(self, thread_id: object) -> list[tuple[str, str]]:
         listed = (await self.owner.get(f"/threads/{thread_id}/messages")).json()["messages"]
-        return [(line["source"], line["text"]) for line in listed]
+        return [(line["source"], line["text"]) for line in listed if line["type"] == "text"]
 
 
 @asynccontextmanager

@@ -204,7 +204,7 @@ async def test_a_turn_that_goes_on_after_an_answer_has_the_words_it_began_with(h
 async def test_a_message_that_looks_odd_still_orders_what_it_names(house: House) -> None:
     message = await house.says("Send bob@example.com a mail that I come")
     facts: JsonObject = {"risk": "medium", "labels": ["suspicious"]}
-    await house.hub.storage.database.write(lambda conn: message_state.store_facts(conn, message, facts))
+    await house.hub.storage.database.write(lambda conn: message_state.add_facts(conn, message, facts))
     assert (await house.call(SEND, message, TO_BOB))["approval_id"] is None
     assert (await house.call(SEND, message, TO_MALLORY))["approval_id"]
 

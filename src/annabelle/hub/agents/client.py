@@ -16,8 +16,10 @@ from annabelle.core.contract import (
     ClearSession,
     ExtractBrief,
     ExtractResult,
+    HistoryRequest,
     OrderBrief,
     OrderVerdict,
+    SessionHistories,
     StreamedEvent,
     SummaryBrief,
     SummaryResult,
@@ -120,6 +122,10 @@ class ThinkerClient:
     async def clear_session(self, wanted: ClearSession) -> None:
         """Archive the session of a thread and start a new one, or remove turns. A new session stays as it is."""
         await self._send("POST", "/clear-session", wanted.model_dump_json().encode())
+
+    async def read_history(self, wanted: HistoryRequest) -> SessionHistories:
+        reply = await self._send("POST", "/read-history", wanted.model_dump_json().encode())
+        return SessionHistories.model_validate_json(reply.body)
 
     async def resume_costs(self, reset_window: bool) -> None:
         await self._send("POST", "/cost-resume", json.dumps({"resetWindow": reset_window}).encode())

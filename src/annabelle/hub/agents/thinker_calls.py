@@ -12,8 +12,10 @@ from annabelle.core.contract import (
     ClearSession,
     ExtractBrief,
     ExtractResult,
+    HistoryRequest,
     OrderBrief,
     OrderVerdict,
+    SessionHistories,
     SummaryBrief,
     SummaryResult,
     TidyBrief,
@@ -184,6 +186,9 @@ class ThinkerQuestions:
 
     async def clear_session(self, agent_id: str, wanted: ClearSession) -> None:
         await self._ask(agent_id, lambda client: client.clear_session(wanted))
+
+    async def read_history(self, agent_id: str, wanted: HistoryRequest) -> SessionHistories:
+        return await self._ask(agent_id, lambda client: client.read_history(wanted))
 
     async def _ask(self, agent_id: str, question: Callable[[ThinkerClient], Awaitable[T]]) -> T:
         async with self._agents.turn(agent_id) as runner:

@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 from typing import Annotated
 
-from fastapi import Path, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from annabelle.core.errors import NotAllowed, NotFound
 from annabelle.core.messages import InboundMessage, Name, StoredEvent
-from annabelle.hub.api.endpoint import ID_SHAPE, ApiBody, ApiRouter, Caller, TheHub, document, read_body
-from annabelle.hub.api.threads import MessageProgress, MessageView
+from annabelle.hub.api.endpoint import ApiBody, ApiRouter, Caller, TheHub, document, read_body
+from annabelle.hub.api.threads import MessageId, MessageProgress, MessageView
 from annabelle.hub.context import HubContext
 from annabelle.hub.security.identities import CallerIdentity
 from annabelle.store import messages, threads
@@ -24,7 +24,6 @@ WAIT_MAX = 600
 UNFINISHED = ("queued", "running")
 
 Wait = Annotated[float, Query(ge=0, le=WAIT_MAX, description="Wait up to so many seconds for the answer")]
-MessageId = Annotated[str, Path(pattern=ID_SHAPE, examples=["msg_01k9zq3v7k0000000000000000"])]
 
 
 def _check_text(text: str) -> str:
@@ -162,5 +161,5 @@ async def _load_progress(hub: HubContext, message_id: str, user_id: str) -> Mess
 
 
 def _to_progress(message: StoredMessage, replies: list[StoredMessage]) -> MessageProgress:
-    views = [MessageView.from_row(reply, text=reply.content) for reply in replies]
+    views = [MessageView.from_message(reply) for reply in replies]
     return MessageProgress.from_row(message, message_id=message.id, reply=views[-1] if views else None, replies=views)

@@ -22,16 +22,14 @@ _QUEUE_LIMIT = 1000
 
 @dataclass(frozen=True, slots=True)
 class LiveEvent:
-    """An event for the listeners of one user, encoded once for all of them."""
+    """An event for everyone who reads it, encoded once for all of them."""
 
     seq: int
-    thread_id: str
-    user_id: str
     line: bytes
 
     @classmethod
-    def from_stored(cls, event: StoredEvent, user_id: str) -> LiveEvent:
-        return cls(event.seq, event.thread_id, user_id, encode_sse(event))
+    def from_stored(cls, event: StoredEvent) -> LiveEvent:
+        return cls(event.seq, encode_sse(event))
 
 
 def encode_sse(event: StoredEvent) -> bytes:
@@ -43,14 +41,11 @@ class EventListener:
     """One reader's queue. When it is full it is dropped, and the reader catches up from the store."""
 
     def __init__(self, user_id: str, thread_id: str | None, token_hash: str = "", limit: int = _QUEUE_LIMIT) -> None:
-        self.user_id, self._thread_id, self.token_hash, self._limit = user_id, thread_id, token_hash, limit
+        self.wanted, self.token_hash, self._limit = (user_id, thread_id), token_hash, limit
         self._waiting: deque[LiveEvent] = deque()
         self._news = asyncio.Event()
         self.fell_behind = False
         self.closed = False
-
-    def wants(self, told: LiveEvent) -> bool:
-        return told.user_id == self.user_id and self._thread_id in (None, told.thread_id)
 
     def push(self, told: LiveEvent) -> None:
         if self.fell_behind:
@@ -80,7 +75,8 @@ class EventListener:
     async def wait(self, timeout: float) -> bool:
         """Returns False if nothing arrived in time."""
         try:
-            await asyncio.wait_for(self._news.wait(), timeout)
+            async with asyncio.timeout(timeout):
+                await self._news.wait()
         except TimeoutError:
             return False
         return True
@@ -95,39 +91,46 @@ class EventListener:
 
 class EventFanout:
     def __init__(self) -> None:
-        self._listeners: set[EventListener] = set()
+        # By user and thread, or None for all threads, so that an event costs nothing for those who do not read it.
+        self._listeners: dict[tuple[str, str | None], set[EventListener]] = {}
         self._closed = False
 
     def listen(self, user_id: str, thread_id: str | None = None, token_hash: str = "") -> EventListener:
         listener = EventListener(user_id, thread_id, token_hash)
         if self._closed:
             listener.close()
-        self._listeners.add(listener)
+        self._listeners.setdefault(listener.wanted, set()).add(listener)
         return listener
 
     def remove(self, listener: EventListener) -> None:
-        self._listeners.discard(listener)
+        left = self._listeners.get(listener.wanted, set())
+        left.discard(listener)
+        if not left:
+            self._listeners.pop(listener.wanted, None)
 
     def publish(self, user_id: str, events: Iterable[StoredEvent]) -> None:
         if not self._listeners:
             return
         for event in events:
             told: LiveEvent | None = None
-            for listener in self._listeners:
-                told = told or LiveEvent.from_stored(event, user_id)
-                if listener.wants(told):
+            for wanted in ((user_id, event.thread_id), (user_id, None)):
+                for listener in self._listeners.get(wanted, ()):
+                    told = told or LiveEvent.from_stored(event)
                     listener.push(told)
 
     def close_for_token(self, token_hash: str) -> None:
         """End every stream of a token that was revoked. Clients reconnect with the new one (I-10)."""
-        for listener in self._listeners:
+        for listener in self._all():
             if listener.token_hash == token_hash:
                 listener.cut_off()
 
     def close(self) -> None:
         self._closed = True
-        for listener in self._listeners:
+        for listener in self._all():
             listener.close()
+
+    def _all(self) -> list[EventListener]:
+        return [listener for listeners in self._listeners.values() for listener in listeners]
 
 
 _log = logging.getLogger(__name__)

@@ -129,13 +129,12 @@ def _add_reply(conn: Connection, message: StoredMessage, result: TurnResult, fac
         if error.code == SecurityBlocked.code and was_sender_told(conn, message):
             return None
         text = error.message if error.hint is None else f"{error.message} {error.hint}"
-        return messages.add_reply(
-            conn,
-            reply_to=message.id,
-            content=text,
-            source="error",
-            metadata={"error": error.model_dump(exclude_none=True), "retryable": error.code not in UNRETRYABLE},
-        )
+        about: JsonObject = {
+            "error": error.model_dump(exclude_none=True),
+            "retryable": error.code not in UNRETRYABLE,
+            "attempts": error.attempts or 1,
+        }
+        return messages.add_reply(conn, reply_to=message.id, content=text, source="error", metadata=about)
     text = result.text
     if message.background and not text.strip():
         return None

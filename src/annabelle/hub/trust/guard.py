@@ -94,7 +94,7 @@ class MessageGuard:
         if insists:
             found = found.model_copy(update={"risk": "medium"})
         if found.risk in ("medium", "high") or found.unscanned:
-            await self._store_facts(message.id, found)
+            await self._store_risk(message.id, found)
         if insists or found.risk == "high":
             self._note_finding(message, found, "overruled" if insists else "blocked")
         if found.risk == "high":
@@ -108,10 +108,10 @@ class MessageGuard:
         since = now() - _INSISTED_WITHIN
         return await self._database.read(lambda conn: message_state.was_blocked_since(conn, message, since))
 
-    async def _store_facts(self, message_id: str, found: ScanOutcome) -> None:
+    async def _store_risk(self, message_id: str, found: ScanOutcome) -> None:
         labels = [*(["suspicious"] if found.risk == "medium" else []), *(["unscanned"] if found.unscanned else [])]
         facts: JsonObject = {"risk": found.risk, "labels": labels}
-        await self._database.write(lambda conn: message_state.store_facts(conn, message_id, facts))
+        await self._database.write(lambda conn: message_state.add_facts(conn, message_id, facts))
 
     def _note_finding(self, message: StoredMessage, found: ScanOutcome, verdict: str) -> None:
         audit = self._guard.audit

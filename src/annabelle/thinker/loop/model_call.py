@@ -158,9 +158,10 @@ class ModelRetries:
                 failures += 1
                 delay = self._delay(error, failures)
                 if delay is None:
+                    error.attempts = failures
                     raise
                 _log.warning("%s failed (%s); next try in %.1f s", name, error.message, delay)
-                self._notify_wait(error, delay)
+                self._notify_wait(error, failures, delay)
             if await self._engine.wait(CANCEL_TOPIC, delay):
                 raise TurnCancelled("The turn was stopped.")
             self.waited += delay
@@ -171,14 +172,23 @@ class ModelRetries:
             return _HUB_SECONDS if self.waited < self._time_left else None
         return self._policy.wait_seconds(error, failures)
 
-    def _notify_wait(self, error: AnnabelleError, delay: float) -> None:
-        """Explain a long wait, and each longer one: what is wrong, what to do, and the time of the next try."""
-        if delay < _NOTICE_SECONDS:
-            return
-        at = now() + timedelta(seconds=delay)
-        text = " ".join(filter(None, [error.message, error.hint, f"The next try is in {delay:.0f} seconds."]))
-        data: JsonObject = {"text": text, "code": error.code, "next_try_at": at.isoformat(timespec="seconds")}
-        self._live.stream.add_fact("notice", f"model-retry:{self._step}:{delay:.0f}", data, step=self._step)
+    def _notify_wait(self, error: AnnabelleError, failures: int, delay: float) -> None:
+        """Tell of a wait, for a countdown (THR-05), and explain a long one: what is wrong and what to do.
+
+        The key is the number of the failure, which a replay repeats; the delay differs each time.
+        """
+        data: JsonObject = {"code": error.code, "attempt": failures + 1, "seconds": round(delay, 1)}
+        number: int | str = failures
+        if isinstance(error, HubUnreachable):
+            # No number of tries, and nobody to tell each of them to.
+            number = "hub"
+        else:
+            data["attempts"] = self._policy.tries(error)
+        data["retryAt"] = (now() + timedelta(seconds=delay)).isoformat(timespec="milliseconds")
+        if delay >= _NOTICE_SECONDS:
+            next_try = f"The next try is in {delay:.0f} seconds."
+            data["text"] = " ".join(filter(None, [error.message, error.hint, next_try]))
+        self._live.stream.add_fact("notice", f"model-retry:{self._step}:{number}", data, step=self._step)
 
 
 TRIES_PER_GENERATION = 100

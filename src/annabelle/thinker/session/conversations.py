@@ -9,12 +9,13 @@ from collections.abc import Collection, Coroutine
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from annabelle.core.contract import TurnBrief
+from annabelle.core.contract import CURRENT_HISTORY, HistoryRequest, SessionHistories, TurnBrief
 from annabelle.core.errors import AnnabelleError
 from annabelle.thinker.prompt.clock import format_day
 from annabelle.thinker.session.archive_search import ArchiveSearch, HistoryTool
 from annabelle.thinker.session.archiver import WAITED_FOR_SECONDS, SessionArchiver
 from annabelle.thinker.session.compaction import Compactor
+from annabelle.thinker.session.history_view import view_archive, view_current
 from annabelle.thinker.session.records import Archive, ArchiveReason, SessionTurn
 from annabelle.thinker.session.session_store import SessionStore, SessionView
 
@@ -85,6 +86,19 @@ class Conversations:
     async def remove_turns(self, thread_id: str, message_ids: Collection[str]) -> None:
         """Remove the turns of these messages for good, and every summary that tells of them."""
         await self._store.remove_turns(thread_id, frozenset(message_ids))
+
+    async def read_history(self, wanted: HistoryRequest) -> SessionHistories:
+        """The ended conversations of a thread, newest first, or one conversation whole (THR-03)."""
+        if wanted.history_id == CURRENT_HISTORY:
+            session = await self._store.session(wanted.thread_id)
+            turns = [one for one in await self._store.open_turns(wanted.thread_id) if one.user_id == wanted.user_id]
+            return SessionHistories(histories=(view_current(turns, session.compaction),))
+        own = [one for one in await self._store.archives(wanted.thread_id) if one.user_id == wanted.user_id]
+        if wanted.history_id is None:
+            return SessionHistories(histories=tuple(view_archive(one) for one in reversed(own)))
+        turns = await self._store.archived_turns(wanted.thread_id)
+        found = [one for one in own if one.message_id == wanted.history_id]
+        return SessionHistories(histories=tuple(view_archive(one, turns.get(one.id, ())) for one in found))
 
     async def close(self) -> None:
         for task in self._tasks:

@@ -110,7 +110,7 @@ def build_archive(thread_id: str, ending: ConversationEnd, whole: Sequence[JsonO
         # The clock may have been set back during the conversation.
         started_at=min(turn.at for turn in turns),
         ended_at=max(turn.at for turn in turns),
-        message_count=sum(map(_count_messages, turns)),
+        message_count=sum(map(count_messages, turns)),
         input_tokens=spent.input_tokens,
         output_tokens=spent.output_tokens,
         turns=list(whole),
@@ -140,5 +140,5 @@ def build_fresh_header(agent_id: str, thread_id: str, lines: SessionLines, older
     return SessionHeader(agent_id=agent_id, thread_id=thread_id, archived=tuple(dict.fromkeys((*summed_up, *latest))))
 
 
-def _count_messages(turn: SessionTurn) -> int:
+def count_messages(turn: SessionTurn) -> int:
     return 2 if turn.assistant else 1
