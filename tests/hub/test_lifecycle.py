@@ -115,7 +115,7 @@ def test_the_first_start_makes_the_home(make_hub: MakeHub, home: Home) -> None:
     assert home.skills.is_dir()
     assert (home.root / "README.md").exists()
     assert len(list(home.playbooks.glob("*.md"))) == 15
-    wait_for(lambda: len(hub.http.get("/skills").json()["skills"]) == 11, "the default skills")
+    wait_for(lambda: len(hub.http.get("/skills").json()["skills"]) == 12, "the default skills")
     assert hub.about["version"] == "0.1.0"
     assert hub.stop() == 0
     assert not home.hub_file.exists()

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from annabelle.core.messages import SKILLS, InboundMessage
-from annabelle.store import message_search, messages, threads
+from annabelle.store import claims, message_search, messages, threads
 from annabelle.store.database import Database
 from annabelle.store.message_search import search_messages
 from annabelle.store.messages import QueueLimits
@@ -39,7 +39,9 @@ async def test_the_newest_come_first_and_only_ones_own_threads_that_people_see(d
     await receive("piano of somebody else", user_id="ada")
 
     def run_of_skill(c) -> None:
-        thread = threads.find_or_create_thread(c, channel=SKILLS, chat_id="fire", user_id="owner", agent_id="annabelle")
+        thread = threads.find_or_create_thread(
+            c, channel=SKILLS, chat_id="fire", user_id="owner", agent_id="annabelle", internal=True
+        )
         message = InboundMessage(channel=SKILLS, chat_id="fire", sender_id="x", text="piano of a run", source="skill")
         messages.queue_message(c, thread, message, QueueLimits())
 
@@ -103,8 +105,8 @@ async def test_a_message_is_taken_up_by_one_of_two_that_claim_it_at_once(db: Dat
     asked = (await receive("do it once")).message
     assert asked.state == "queued"
     taken = await asyncio.gather(
-        *(db.write(lambda c, owner=owner: messages.claim_next_messages(c, owner, 5)) for owner in ("a", "b", "c", "d"))
+        *(db.write(lambda c, owner=owner: claims.claim_next_messages(c, owner, 5)) for owner in ("a", "b", "c", "d"))
     )
-    assert [one.message_id for claims in taken for one in claims] == [asked.id]
+    assert [one.message_id for some in taken for one in some] == [asked.id]
     assert (await db.read(lambda c: messages.load_message(c, asked.id))).state == "running"
-    assert await db.write(lambda c: messages.claim_next_messages(c, "e", 5)) == []
+    assert await db.write(lambda c: claims.claim_next_messages(c, "e", 5)) == []

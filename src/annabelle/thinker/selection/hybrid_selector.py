@@ -282,7 +282,7 @@ class HybridSelector:
             temperature=min(self._temperature, _CLEAR_MATCH_TEMPERATURE) if top > _CLEAR_MATCH_SCORE else None,
             small_talk=method == "small-talk",
             limit=self._limits.max_tools,
-            others=tuple(tool for name, tool in catalogue.specs.items() if name not in chosen),
+            others=tuple(catalogue.list_others(chosen)),
             wanted=choice.names,
             in_brief=choice.at_hand - {tool.name for tool in catalogue.local},
         )
@@ -317,13 +317,16 @@ class _ToolCatalogue:
     """Those the learned selection knows, and the rest without them."""
     unlearned: _RankedTools
 
+    def list_others(self, chosen: Container[str]) -> Iterator[ToolSpec]:
+        """What can be called though it is not offered."""
+        return (tool for name, tool in self.everything.items() if name not in chosen and tool.audience != "named")
+
     @classmethod
     def build(cls, available: ToolList, local: tuple[ToolSpec, ...], slim: SlimToolSpecs) -> _ToolCatalogue:
         everything = {tool.name: slim.get(tool) for tool in sorted((*available.tools, *local), key=_tool_name)}
         # A tool under its old name too would be sent twice.
         twice = {alias for alias, name in _ALIASES.items() if name in everything}
-        hidden = twice | {tool.name for tool in everything.values() if tool.audience == "named"}
-        specs = {name: tool for name, tool in everything.items() if name not in hidden}
+        specs = {name: tool for name, tool in everything.items() if name not in twice and tool.audience != "named"}
         core = [name for name in CORE if name in specs]
         core += sorted(tool.name for tool in local if tool.name not in core)
         rest = [tool for tool in available.tools if tool.name in specs and tool.name not in core]
