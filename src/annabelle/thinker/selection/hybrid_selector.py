@@ -282,7 +282,9 @@ class HybridSelector:
             temperature=min(self._temperature, _CLEAR_MATCH_TEMPERATURE) if top > _CLEAR_MATCH_SCORE else None,
             small_talk=method == "small-talk",
             limit=self._limits.max_tools,
-            others=tuple(tool for name, tool in catalogue.specs.items() if name not in chosen),
+            others=tuple(
+                tool for name, tool in catalogue.everything.items() if name not in chosen and tool.audience != "named"
+            ),
             wanted=choice.names,
             in_brief=choice.at_hand - {tool.name for tool in catalogue.local},
         )
