@@ -106,7 +106,8 @@ def check_in_after_note(conn: Connection, goal: StoredGoal, at: datetime) -> Non
     """Look at what the person wrote, once they have written nothing more for a while."""
     if goal.state != "archived":
         set_check_in(conn, goal, CheckIn(sort="note", schedule=OneMoment(at + NOTE_DELAY)), at)
-        move_heartbeat(conn, goal, at)
+        if is_heartbeat_on(conn, goal):
+            move_heartbeat(conn, goal, at)
 
 
 def is_heartbeat_on(conn: Connection, goal: StoredGoal) -> bool:

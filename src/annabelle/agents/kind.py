@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.resources import files as packaged_files
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Protocol
 
 from sqlalchemy import Connection
@@ -77,4 +78,7 @@ class AgentKind(Protocol):
 
 def read_prompt(name: str) -> str:
     """The prompt of a kind, which stands beside it."""
-    return packaged_files("annabelle.agents").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
+    found = find_spec(f"annabelle.agents.{name}")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).with_suffix(".md").read_text(encoding="utf-8").strip()

@@ -37,3 +37,6 @@ CHANNEL_FAILPOINTS = ("hub.after_update", "hub.after_update_read", "hub.before_s
 
 SKILL_FAILPOINTS = ("hub.after_due", "hub.after_fire_begun", "hub.after_fire_work")
 """Reached only when a skill is due."""
+
+GOAL_FAILPOINTS = ("hub.after_task",)
+"""Reached only when a goal hands a task on."""

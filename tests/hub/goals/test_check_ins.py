@@ -177,6 +177,10 @@ async def test_the_heartbeat_comes_after_silence_and_again_but_not_once_switched
     await house.say(goal, "hello")
     await house.house.run(timedelta(hours=300))
     assert len(check_ins(house)) == 2
+    await add_note(house, goal)
+    house.service.notify()
+    await house.house.run(timedelta(hours=300))
+    assert len(check_ins(house)) == 3, "the one after the note"
 
 
 @pytest.mark.req("AGE-08", "AGE-06")

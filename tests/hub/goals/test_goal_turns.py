@@ -44,6 +44,20 @@ async def test_nobody_writes_to_an_archived_or_foreign_goal(house: GoalHouse) ->
     assert await house.in_goal(goal) == []
 
 
+@pytest.mark.req("AGE-02")
+async def test_a_message_that_is_sent_again_leaves_the_goal_as_it_is(house: GoalHouse) -> None:
+    goal = await house.add()
+    said = InboundMessage(channel="goal", chat_id=goal.id, sender_id=OWNER, text="hello", external_id="1")
+    for again in (False, True):
+        received = await house.hub.conversations.gate.receive(said.model_copy(update={"id": f"msg_{again}"}))
+        assert received.duplicate is again
+        await house.rest()
+        assert (await house.goal(goal)).state == "waiting"
+    await house.service.archive(goal.id, OWNER)
+    assert (await house.hub.conversations.gate.receive(said)).duplicate
+    assert (await house.goal(goal)).state == "archived"
+
+
 @pytest.mark.req("AGE-05", "POL-01")
 async def test_tools_of_goals_are_refused_to_chats(house: GoalHouse) -> None:
     house.play(lambda _brief: {"calls": [call("create_note", title="x", content="y")]})

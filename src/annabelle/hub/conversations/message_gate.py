@@ -152,13 +152,14 @@ class MessageGate:
 
         def store_message(conn: Connection) -> WriteResult[AdmittedMessage]:
             last = threads.last_event_number(conn, message.user_id)
-            find_kind(message.channel).admit(conn, message)
             thread = threads.find_or_create_thread(
                 conn, channel=message.channel, chat_id=message.chat_id, user_id=message.user_id, agent_id=agent_id
             )
             received = messages.queue_message(conn, thread, message, limits, trace_id=trace_id)
             if received.duplicate:
                 return WriteResult(AdmittedMessage(received.message, True, last), message.user_id)
+            # Afterwards, because one that came before changes nothing. What it refuses is rolled back.
+            find_kind(message.channel).admit(conn, message)
             # In the same transaction, so a rule stated in a stored message always holds.
             place = RuleOrigin(message.user_id, thread.id, message.id)
             ruled = self._rules.add_stated_rules(conn, message, place) if message.source == "user" else []

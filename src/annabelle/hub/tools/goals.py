@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from annabelle.agents import find_kind
 from annabelle.agents.task import AT_ONCE, TASKS, start_task
 from annabelle.core.errors import AnnabelleError, NotAllowed, RetryByModel, TooManyRequests
+from annabelle.core.failpoints import failpoint
 from annabelle.core.messages import TurnEvent
 from annabelle.core.result_text import for_model, make_result
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
@@ -177,6 +178,7 @@ def _create_task(service: GoalService) -> NativeTool:
             return start_task(conn, new, _read_from(conn, context) or [], service.clock.now())
 
         task, thread_id = await service.database.write(write)
+        failpoint("hub.after_task")
         await service.thread_queue.start_next(thread_id)
 
         def render() -> str:
