@@ -257,6 +257,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         time_zone=skills.time_zone,
         thread_queue=thread_queue,
         canceller=TurnCanceller(events, stopper),
+        rules=rules,
     )
     goals.on_change(skills.notify)
     approval_service = ApprovalService(
