@@ -360,6 +360,13 @@ def list_agent_turns(connection: Connection, agent_id: str, limit: int) -> list[
     return read_all(connection, StoredMessage, turns.order_by(messages.c.position.desc()).limit(limit))
 
 
+def list_agent_claims(connection: Connection, agent_id: str) -> list[HeldClaim]:
+    """What an agent has under way, the oldest first."""
+    of_agent = _held_claims.join(threads.threads, threads.threads.c.id == claims.c.thread_id)
+    running = of_agent.where(threads.threads.c.agent_id == agent_id).order_by(claims.c.claimed_at)
+    return read_all(connection, HeldClaim, running)
+
+
 _insert_claim = InsertNew(claims, ["thread_id"])
 _count_claims = select(func.count()).select_from(claims).where(claims.c.owner == bindparam("owner"))
 _earlier_messages = messages.alias("earlier")
@@ -432,6 +439,29 @@ def claim_next_messages(
 def release_claim(connection: Connection, message_id: str) -> bool:
     """Releases the thread of a finished message; returns whether it was claimed."""
     return connection.execute(_delete_claim, {"message": message_id}).rowcount == 1
+
+
+@dataclass(frozen=True, slots=True)
+class HeldClaim:
+    """A thread that a turn has to itself: whose, for which message, and since when (AGE-06)."""
+
+    thread_id: str
+    message_id: str
+    user_id: str
+    owner: str
+    claimed_at: datetime
+
+
+_held_claims = select(claims, messages.c.user_id).join(messages, messages.c.id == claims.c.message_id)
+
+
+def list_held_claims(connection: Connection, before: datetime) -> list[HeldClaim]:
+    """Lists what has been claimed since before this moment, by any owner."""
+    return read_all(connection, HeldClaim, _held_claims.where(claims.c.claimed_at < before))
+
+
+def find_claim(connection: Connection, thread_id: str) -> HeldClaim | None:
+    return read_first(connection, HeldClaim, _held_claims.where(claims.c.thread_id == thread_id))
 
 
 def list_claims(connection: Connection, owner: str) -> list[ClaimedMessage]:
