@@ -45,10 +45,13 @@ class GoalsCommand(Command):
         goal = await self.deps.services.goals.find(number, call.user_id)
         asked_in: str | None = None
         if (call.channel, call.chat_id) != (GOALS, goal.id):
-            here = {"channel": call.channel, "chat_id": call.chat_id, "user_id": call.user_id}
-            asked_in = await self.deps.storage.database.write(
-                lambda conn: threads.find_or_create_thread(conn, **here, agent_id=call.agent_id).id
-            )
+
+            def find_thread(conn: Connection) -> str:
+                return threads.find_or_create_thread(
+                    conn, channel=call.channel, chat_id=call.chat_id, user_id=call.user_id, agent_id=call.agent_id
+                ).id
+
+            asked_in = await self.deps.storage.database.write(find_thread)
         await self.deps.services.goals.say(goal, text, asked_in)
         return CommandAnswer(f"Said to “{escape_invisible(goal.title)}”. Its answer comes here.")
 
