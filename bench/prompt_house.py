@@ -50,7 +50,7 @@ class House:
         call = Call(name=said.tool, arguments=said.arguments or {})
         asked = re.escape(said.text)
         rules = [Rule(match=asked, results=0, reply=Reply(tool_calls=[call]))] if said.tool else []
-        return self._turn(said.text, [*rules, Rule(match=asked, reply=Reply(text=said.answer))])[0]
+        return self.turn(said.text, [*rules, Rule(match=asked, reply=Reply(text=said.answer))])[0]
 
     def ask(self) -> dict[str, Any]:
         """The question everything is measured by."""
@@ -68,13 +68,13 @@ class House:
             Rule(match="Read the parts", results=n, reply=Reply(tool_calls=[call])) for n, call in enumerate(calls)
         ]
         limits = TurnLimits(max_steps=cycles + 2, same_tool_in_a_row=50, same_tool_with_news=50)
-        return self._turn(
+        return self.turn(
             "Read the parts of the book one by one and compare each with the big file.",
             [*rules, Rule(match="Read the parts", reply=Reply(text="They agree."))],
             thread_id="thr_task", conversational=False, limits=limits,
         )  # fmt: skip
 
-    def _turn(self, text: str, rules: list[Rule], **fields: Any) -> list[dict[str, Any]]:
+    def turn(self, text: str, rules: list[Rule], **fields: Any) -> list[dict[str, Any]]:
         self._model.clear()
         self._model.rules(*rules, Rule(reply=Reply(text=self._summary)))
         brief = TurnBrief(

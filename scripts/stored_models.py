@@ -20,6 +20,7 @@ from annabelle.servers.telegram import new_messages
 from annabelle.store import home_archive
 from annabelle.thinker.compression import model_notes, workspace
 from annabelle.thinker.loop import parked_turn
+from annabelle.thinker.prompt import tool_hints
 from annabelle.thinker.session import records
 from annabelle.toolbox.external import entries, pins
 
@@ -50,6 +51,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "sessions, compaction": records.Compaction,
     "sessions, archive": records.Archive,
     "agents/ID/workspaces, a thread": workspace.WorkspaceState,
+    "agents/ID/tool-patterns.jsonl, a line": tool_hints.ToolPattern,
     "parked_turns.turn": contract.ParkedTurn,
     "parked_turns.turn, progress": parked_turn.ParkedCounters,
     "rules.match": rule.RuleMatch,

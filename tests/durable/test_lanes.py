@@ -13,7 +13,7 @@ from annabelle.core.tools import JsonObject
 from annabelle.durable import thread_queue
 from annabelle.durable.engine import Durable
 from annabelle.durable.thread_queue import ThreadQueue
-from annabelle.store import messages, threads
+from annabelle.store import claims, messages, threads
 from annabelle.store.database import Database
 from annabelle.store.messages import QueueLimits
 from support.timing import seconds
@@ -81,7 +81,7 @@ class House:
             return c.exec_driver_sql("SELECT count(*) FROM messages WHERE state = 'done'").scalar_one()
 
         def held(c) -> int:
-            return len(messages.list_claims(c, "hub"))
+            return len(claims.list_claims(c, "hub"))
 
         async with asyncio.timeout(seconds(30)):
             while await self.db.read(done) < count or await self.db.read(held):  # noqa: ASYNC110  it is in the database
@@ -172,14 +172,14 @@ async def test_a_message_that_could_not_be_claimed_is_taken_up_when_the_disk_has
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(thread_queue, "RETRY_SECONDS", 0.01)
-    claim_next, refused = messages.claim_next_messages, iter(range(3))
+    claim_next, refused = claims.claim_next_messages, iter(range(3))
 
-    def full(*arguments, **named) -> list[messages.ClaimedMessage]:
+    def full(*arguments, **named) -> list[claims.ClaimedMessage]:
         if next(refused, None) is not None:
             raise StorageTrouble("The disk is full.")
         return claim_next(*arguments, **named)
 
-    monkeypatch.setattr(messages, "claim_next_messages", full)
+    monkeypatch.setattr(claims, "claim_next_messages", full)
     await house.send("a", "1")
     await house.all_done(1)
     assert house.order == ["1"]
@@ -190,14 +190,14 @@ async def test_a_claim_that_could_not_be_released_does_not_block_its_thread(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(thread_queue, "RETRY_SECONDS", 0.01)
-    release, refused = messages.release_claim, iter(range(3))
+    release, refused = claims.release_claim, iter(range(3))
 
     def full(*arguments) -> bool:
         if next(refused, None) is not None:
             raise StorageTrouble("The disk is full.")
         return release(*arguments)
 
-    monkeypatch.setattr(messages, "release_claim", full)
+    monkeypatch.setattr(claims, "release_claim", full)
     await house.send("a", "1")
     await house.send("a", "2")
     await house.all_done(2)
@@ -242,7 +242,7 @@ async def test_a_claim_whose_workflow_has_ended_does_not_block_its_thread(house:
     def claim_only(c) -> str:
         thread = threads.find_or_create_thread(c, channel="test", chat_id="a", user_id="owner", agent_id="a")
         messages.queue_message(c, thread, message, QueueLimits())
-        messages.claim_next_messages(c, "hub", 3)
+        claims.claim_next_messages(c, "hub", 3)
         return thread.id
 
     thread_id = await house.db.write(claim_only)

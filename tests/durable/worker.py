@@ -16,7 +16,7 @@ from annabelle.core.messages import InboundMessage
 from annabelle.core.tools import JsonObject
 from annabelle.durable.engine import Durable
 from annabelle.durable.thread_queue import ThreadQueue
-from annabelle.store import messages, threads
+from annabelle.store import claims, messages, threads
 from annabelle.store.database import Database
 
 QUICK = RetryPolicy(base_seconds=0.05, cap_seconds=0.2, immediate_seconds=0.05)
@@ -119,7 +119,7 @@ async def turns(database_url: str, durable: Durable, witness: Witness, total: in
             def finish(c) -> None:
                 if messages.set_message_state(c, message_id, "done"):
                     messages.add_reply(c, reply_to=message_id, content=f"re: {content}")
-                messages.release_claim(c, message_id)
+                claims.release_claim(c, message_id)
 
             await db.write(finish)
             return None

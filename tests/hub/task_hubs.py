@@ -17,7 +17,7 @@ from annabelle.hub.base_setup import HubStart
 from annabelle.hub.boot import RunningHub, assemble
 from annabelle.hub.conversations.turns import load_call_context
 from annabelle.hub.instance import bind_port
-from annabelle.store import messages, threads
+from annabelle.store import claims, messages, threads
 from annabelle.store.messages import QueueLimits
 from annabelle.toolbox.catalogue import NativeTool
 from support.standing_yes import allow
@@ -70,7 +70,7 @@ async def turn(machine: RunningHub) -> CallContext:
     def enter(conn: Connection) -> CallContext:
         thread = threads.find_or_create_thread(conn, channel="api", chat_id="main", user_id=OWNER, agent_id="annabelle")
         messages.queue_message(conn, thread, inbound, QueueLimits())
-        message_id = messages.claim_next_messages(conn, "hub", 8)[0].message_id
+        message_id = claims.claim_next_messages(conn, "hub", 8)[0].message_id
         return load_call_context(conn, messages.load_message(conn, message_id))
 
     context = await machine.hub.storage.database.write(enter)

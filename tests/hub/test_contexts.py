@@ -9,7 +9,7 @@ from annabelle.core.errors import NotAllowed
 from annabelle.core.messages import OWNER, InboundMessage
 from annabelle.core.tools import CallContext
 from annabelle.hub.conversations.turns import ActiveTurns
-from annabelle.store import messages, threads
+from annabelle.store import claims, messages, threads
 from annabelle.store.database import Database
 from annabelle.store.messages import QueueLimits
 
@@ -23,7 +23,7 @@ async def enter(database: Database, claim: bool) -> str:
         )
         messages.queue_message(conn, thread, inbound, QueueLimits())
         if claim:
-            messages.claim_next_messages(conn, "hub", 8)
+            claims.claim_next_messages(conn, "hub", 8)
         return inbound.id
 
     return await database.write(store)

@@ -21,7 +21,7 @@ from annabelle.hub.conversations import message_workflow
 from annabelle.hub.conversations.event_log import EventFanout, EventLog, WriteResult
 from annabelle.hub.conversations.message_workflow import deliver
 from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters
-from annabelle.store import messages, threads, tool_calls
+from annabelle.store import claims, messages, threads, tool_calls
 from annabelle.store.database import Database
 from annabelle.store.messages import QueueLimits
 from annabelle.store.tool_calls import NewToolCall
@@ -37,7 +37,7 @@ async def running(database: Database) -> str:
     def enter(conn: Connection) -> str:
         thread = threads.find_or_create_thread(conn, channel="api", chat_id="main", user_id=OWNER, agent_id="annabelle")
         messages.queue_message(conn, thread, inbound, QueueLimits())
-        return messages.claim_next_messages(conn, "hub", 8)[0].message_id
+        return claims.claim_next_messages(conn, "hub", 8)[0].message_id
 
     return await database.write(enter)
 
@@ -63,7 +63,7 @@ async def test_delivering_twice_gives_one_answer_and_frees_the_thread(database: 
     assert list(again.events) == []
     assert await types(database, running) == ["message", "done"]
     assert first.result.message.state == "done"
-    assert await database.read(lambda conn: messages.list_claims(conn, "hub")) == []
+    assert await database.read(lambda conn: claims.list_claims(conn, "hub")) == []
 
 
 class RunTurn:

@@ -22,7 +22,7 @@ from annabelle.hub.boot import assemble
 from annabelle.hub.context import HubContext
 from annabelle.hub.conversations.message_workflow import deliver
 from annabelle.hub.instance import bind_port
-from annabelle.store import messages, threads
+from annabelle.store import claims, messages, threads
 from annabelle.store.messages import QueueLimits
 from annabelle.toolbox.catalogue import NativeTool
 
@@ -108,7 +108,7 @@ def turn(hub: HubContext) -> Turn:
                 conn, channel="api", chat_id="main", user_id=OWNER, agent_id="annabelle"
             )
             messages.queue_message(conn, thread, inbound, QueueLimits())
-            return messages.claim_next_messages(conn, "hub", 8)[0].message_id
+            return claims.claim_next_messages(conn, "hub", 8)[0].message_id
 
         message_id = await hub.storage.database.write(enter)
         running[:] = [message_id]

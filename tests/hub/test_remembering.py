@@ -16,7 +16,7 @@ from annabelle.hub.conversations.turns import MaintenanceGate
 from annabelle.hub.memory import memory_outbox as keeping
 from annabelle.hub.memory.memory_client import MemoryClient
 from annabelle.hub.memory.memory_outbox import MemoryOutbox
-from annabelle.store import memory_queue, messages, tables, threads, tool_calls
+from annabelle.store import claims, memory_queue, messages, tables, threads, tool_calls
 from annabelle.store.database import Database
 from annabelle.store.messages import QueueLimits
 from annabelle.store.tool_calls import NewToolCall
@@ -58,7 +58,7 @@ def say(database: Database) -> Say:
                 conn, channel="api", chat_id="main", user_id=user, agent_id="annabelle"
             )
             messages.queue_message(conn, thread, inbound, QueueLimits())
-            messages.claim_next_messages(conn, "hub", 8)
+            claims.claim_next_messages(conn, "hub", 8)
             for tool, trust in calls:
                 call_id = f"{inbound.id}:{tool}"
                 tool_calls.begin_call(conn, NewToolCall(call_id, tool, "hash", user, "annabelle", inbound.id))

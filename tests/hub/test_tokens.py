@@ -301,11 +301,12 @@ async def test_a_message_that_ends_after_its_token_was_revoked_is_not_taken_in(p
 
 
 @pytest.mark.incident("I-04")
-async def test_an_agents_token_answers_no_question_and_changes_no_rule(person: Person) -> None:
+async def test_an_agents_token_answers_no_question_changes_no_rule_and_writes_no_note(person: Person) -> None:
     agent = await person.make("ci", "agent")
     sentence = (403, "The token ci has no scope approve.")
     for path in ("/approvals/apr_1", "/rules", "/rules/rule_1/confirm", "/rules/rule_1/revoke"):
         assert said(await agent.post(path, json={"verdict": "approve"})) == sentence
+    assert said(await agent.post("/notes", json={"title": "x"})) == (403, "The token ci has no scope threads.")
     refused = await (await person.main()).post("/tokens", json={"name": "x", "kind": "agent", "scopes": ["approve"]})
     assert said(refused) == (403, "A token of the kind agent can not have the scope approve.")
     device = await person.make("phone", "device")

@@ -24,7 +24,7 @@ from annabelle.hub.context import HubContext
 from annabelle.hub.conversations.event_log import EventReader, stream_events
 from annabelle.hub.instance import bind_port
 from annabelle.hub.security.users_file import add_user, hash_token, read_users, remove_user
-from annabelle.store import messages, threads
+from annabelle.store import claims, messages, threads
 from annabelle.store.messages import QueueLimits
 from annabelle.toolbox.catalogue import NativeTool
 from support.timing import seconds
@@ -136,7 +136,8 @@ async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(
         "/messages/{message_id}/events", "/threads", "/threads/{thread_id}/clear", "/threads/{thread_id}/events",
         "/threads/{thread_id}/messages", "/tools/list", "/tools/call", "/memory/learn", "/memory/tidy",
         "/approvals", "/approvals/{approval_id}", "/rules", "/rules/{rule_id}/confirm", "/rules/{rule_id}/revoke",
-        "/commands", "/tokens", "/tokens/{name}/rotate", "/tokens/{name}/revoke",
+        "/notes", "/links", "/notes/{note_id}", "/notes/{note_id}/delete", "/notes/{note_id}/move",
+        "/notes/{note_id}/update", "/commands", "/tokens", "/tokens/{name}/rotate", "/tokens/{name}/revoke",
         "/hooks/{secret}",  # whoever knows the secret
         "/v1/models", "/v1/models/{model}", "/v1/chat/completions",
         "/goals", "/goals/reorder", "/goals/{named}", "/goals/{named}/update", "/goals/{named}/archive",
@@ -209,7 +210,7 @@ async def test_an_agent_may_do_for_a_person_no_more_than_they_may_themselves(hub
                 conn, channel="api", chat_id="main", user_id=user, agent_id="annabelle"
             )
             messages.queue_message(conn, thread, inbound, QueueLimits())
-            return messages.claim_next_messages(conn, "hub", 8, thread.id)[0].message_id
+            return claims.claim_next_messages(conn, "hub", 8, thread.id)[0].message_id
 
         return await hub.storage.database.write(enter)
 
@@ -239,7 +240,7 @@ async def test_an_agents_token_opens_no_tool_that_is_for_people_or_for_the_hub(h
             conn, channel="api", chat_id="main", user_id="owner", agent_id="annabelle"
         )
         messages.queue_message(conn, thread, inbound, QueueLimits())
-        return messages.claim_next_messages(conn, "hub", 8, thread.id)[0].message_id
+        return claims.claim_next_messages(conn, "hub", 8, thread.id)[0].message_id
 
     turn = await hub.storage.database.write(enter)
     async with client(hub, hub.security.identities.admit("annabelle")) as agent:

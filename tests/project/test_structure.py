@@ -17,7 +17,7 @@ LONGEST = 450
 SHORTEST_MEDIAN = 110
 IMPORT_SHARE = 0.08
 # Nouns of the field that happen to end like a participle, and what other code or a database knows by name.
-NOUNS = {"metering", "ranking", "embedding", "receiving"}
+NOUNS = {"feed", "metering", "ranking", "embedding", "receiving"}
 VERB_FORM = re.compile(r"(?:ing|ed)$")
 
 

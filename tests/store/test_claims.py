@@ -7,13 +7,13 @@ import random
 
 import pytest
 
-from annabelle.store import messages
+from annabelle.store import claims, messages
 from annabelle.store.database import Database
 from support.timing import seconds
 
 
 async def claim(db: Database, owner: str = "hub", max_running: int = 10, thread_id: str | None = None) -> list[str]:
-    taken = await db.write(lambda c: messages.claim_next_messages(c, owner, max_running, thread_id))
+    taken = await db.write(lambda c: claims.claim_next_messages(c, owner, max_running, thread_id))
     return [one.message.content for one in taken]
 
 
@@ -30,8 +30,8 @@ async def test_a_released_thread_goes_on_with_its_next_message(db: Database, rec
     first = (await receive("1")).message
     await receive("2")
     await claim(db)
-    assert await db.write(lambda c: messages.release_claim(c, first.id))
-    assert not await db.write(lambda c: messages.release_claim(c, first.id))
+    assert await db.write(lambda c: claims.release_claim(c, first.id))
+    assert not await db.write(lambda c: claims.release_claim(c, first.id))
     assert await claim(db) == ["2"]
 
 
@@ -54,11 +54,11 @@ async def test_a_claimed_message_runs_and_a_restarted_owner_finds_it(db: Databas
     asked = (await receive("hello")).message
     await claim(db)
     assert (await db.read(lambda c: messages.load_message(c, asked.id))).state == "running"
-    held = await db.read(lambda c: messages.list_claims(c, "hub"))
+    held = await db.read(lambda c: claims.list_claims(c, "hub"))
     assert [(one.message_id, one.thread_id, one.message.content) for one in held] == [
         (asked.id, asked.thread_id, "hello")
     ]
-    assert await db.read(lambda c: messages.list_claims(c, "other")) == []
+    assert await db.read(lambda c: claims.list_claims(c, "other")) == []
 
 
 @pytest.mark.req("DUR-04")
@@ -71,7 +71,7 @@ async def test_owners_racing_on_one_database_never_share_a_thread(db: Database, 
     async def work(owner: str) -> None:
         chance = random.Random(owner)
         while sum(map(len, order.values())) < chats * length:
-            for one in await db.write(lambda c: messages.claim_next_messages(c, owner, 3)):
+            for one in await db.write(lambda c: claims.claim_next_messages(c, owner, 3)):
                 assert one.thread_id not in busy, "two owners work on one thread"
                 busy.add(one.thread_id)
                 for _ in range(chance.randrange(3)):
@@ -81,7 +81,7 @@ async def test_owners_racing_on_one_database_never_share_a_thread(db: Database, 
 
                 def done(c, message_id: str = one.message_id) -> None:
                     messages.set_message_state(c, message_id, "done")
-                    messages.release_claim(c, message_id)
+                    claims.release_claim(c, message_id)
 
                 await db.write(done)
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from sqlalchemy import Engine
 
 from annabelle.core.messages import InboundMessage
-from annabelle.store import messages, threads
+from annabelle.store import claims, messages, threads
 from annabelle.store.database import sqlite_url
 from annabelle.store.engine import make_engine
 from annabelle.store.messages import QueueLimits
@@ -53,7 +53,7 @@ def test_claims_follow_the_model(engine: Engine, actions: list[tuple[str, object
                 free = BOUND - sum(holder == owner for holder, _message in held.values())
                 idle = [(waiting[chat][0], chat) for chat in CHATS if waiting[chat] and chat not in held]
                 expected = [message_id for message_id, _chat in sorted(idle)[: max(0, free)]]
-                taken = messages.claim_next_messages(connection, owner, BOUND)
+                taken = claims.claim_next_messages(connection, owner, BOUND)
                 assert [one.message_id for one in taken] == expected
                 for one in taken:
                     waiting[one.message.chat_id].pop(0)
@@ -62,8 +62,8 @@ def test_claims_follow_the_model(engine: Engine, actions: list[tuple[str, object
                 chat = sorted(held)[int(str(which)) % len(held)]
                 _owner, message_id = held.pop(chat)
                 assert messages.set_message_state(connection, message_id, "done")
-                assert messages.release_claim(connection, message_id)
+                assert claims.release_claim(connection, message_id)
             for owner in OWNERS:
                 mine = sorted(message_id for holder, message_id in held.values() if holder == owner)
-                assert [one.message_id for one in messages.list_claims(connection, owner)] == mine
+                assert [one.message_id for one in claims.list_claims(connection, owner)] == mine
         connection.rollback()

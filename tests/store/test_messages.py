@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from annabelle.core.errors import Conflict, NotFound, TooManyRequests
 from annabelle.core.messages import SKILLS, InboundMessage
-from annabelle.store import messages, threads
+from annabelle.store import claims, messages, threads
 from annabelle.store.database import Database
 from annabelle.store.messages import QueueLimits
 from annabelle.store.tables import messages as table
@@ -142,7 +142,7 @@ async def test_a_full_thread_and_a_full_house_push_back(db: Database, receive) -
     await receive("1", chat_id="b", limits=limits)
     with pytest.raises(TooManyRequests, match="3 messages already wait in all threads"):
         await receive("1", chat_id="c", limits=limits)
-    await db.write(lambda c: messages.claim_next_messages(c, "hub", 1))
+    await db.write(lambda c: claims.claim_next_messages(c, "hub", 1))
     await receive("1", chat_id="c", limits=limits)  # what runs does not wait
 
 

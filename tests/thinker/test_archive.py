@@ -167,6 +167,17 @@ async def test_tasks_are_not_archived_and_can_not_search(make_store: MakeStore, 
     assert len(await talk.store.archives(THREAD)) == 1
 
 
+@pytest.mark.req("SES-07", "AGE-09")
+async def test_a_complete_feed_is_archived_at_once_for_that_reason(make_store: MakeStore, tmp_path: Path) -> None:
+    talk = Talk(make_store(), ListedModel("The feed of a morning."), tmp_path)
+    await talk.sessions.append(THREAD, turn(0))
+    talk.sessions.answered(THREAD, "feed_complete")
+    await talk.settled()
+    (archive,) = await make_store().archives(THREAD)
+    assert (archive.reason, archive.message_count) == ("feed_complete", 2)
+    assert (await make_store().session(THREAD)).turns == []
+
+
 @pytest.mark.req("SES-07")
 async def test_a_cleared_conversation_is_archived_first(make_store: MakeStore, tmp_path: Path) -> None:
     talk = Talk(make_store(), ListedModel("They talked."), tmp_path)

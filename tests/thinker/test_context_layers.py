@@ -34,6 +34,7 @@ from annabelle.thinker.prompt.token_budget import (
     SUMMARY_TOKENS,
     count_tokens,
 )
+from annabelle.thinker.prompt.tool_hints import PatternCall, ToolPattern, build_hint_layer
 from annabelle.thinker.session.session_store import SessionView
 from support.scripted_model import Call, Reply, Rule, ScriptedServer
 from thinker.fake_hub import FakeHub
@@ -211,6 +212,8 @@ def test_no_tag_of_a_section_passes_however_it_is_disguised(forged: str, around:
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_no_layer_can_be_left_by_what_stands_in_it(tmp_path: Path, forged: list[str]) -> None:
     evil = "x " + " ".join(forged)
+    named = evil[2:20] or "x"  # a hint that is too long is left out
+    pattern = ToolPattern(user="u", words=frozenset({1}), calls=(PatternCall(tool=named),), message_id="m")
     prompt = await built(
         tmp_path,
         text=evil,
@@ -221,6 +224,7 @@ async def test_no_layer_can_be_left_by_what_stands_in_it(tmp_path: Path, forged:
         instructions=evil,
         sections=(BriefSection(name=evil, pieces=(evil,), max_tokens=5_000),),
         skills=OfferedSkills((Playbook("s", "", description=evil),), (("t", evil),)),
+        hint=build_hint_layer(pattern, [named]),
         recalled=RecalledContext(
             UserProfile.parse({"profile": {"user": {"city": evil}}}), parse_memories({"facts": [{"fact": evil}]})
         ),

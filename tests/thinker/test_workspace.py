@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from annabelle.core.contract import ThinkingSettings, ToolCall
 from annabelle.core.errors import HubUnreachable, InvalidArguments
 from annabelle.core.tools import ToolResult
+from annabelle.thinker.compression.context_compressor import ContextCompressor
 from annabelle.thinker.compression.message_text import render_messages
 from annabelle.thinker.compression.workspace import (
     MAX_TOKENS,
@@ -25,7 +26,8 @@ from annabelle.thinker.compression.workspace import (
     WorkspaceTask,
     apply_change,
 )
-from annabelle.thinker.prompt.token_budget import count_tokens
+from annabelle.thinker.prompt.prompt import build_section
+from annabelle.thinker.prompt.token_budget import WORKSPACE_TOKENS, count_tokens
 from support.timing import seconds
 from thinker.fakes import Bench, DictTools, ListedModel
 from thinker.thinkers import brief
@@ -129,16 +131,25 @@ async def test_a_wrong_change_changes_nothing_and_says_what_is_wrong(tmp_path: P
 def test_a_change_made_twice_is_the_same_as_once(data: st.DataObject):
     many = st.lists(lines, max_size=4).map(tuple)
     tasks = data.draw(many)
+    first = tasks[0] if tasks else ""
+    steps = tuple(text for text in data.draw(many) if text not in tasks)
     desk = WorkspaceState(
-        open_files=data.draw(many), notes=data.draw(many), tasks=tuple(WorkspaceTask(text=text) for text in set(tasks))
+        open_files=data.draw(many),
+        notes=data.draw(many),
+        tasks=(
+            *(WorkspaceTask(text=text) for text in dict.fromkeys(tasks)),
+            *(WorkspaceTask(text=text, step_of=first) for text in dict.fromkeys(steps) if first),
+        ),
     )
     wanted = WorkspaceChange(
+        objective=data.draw(st.none() | lines),
+        steps_of=data.draw(st.sampled_from(["", first, *tasks, *steps])),
         open_files=data.draw(many),
         add_notes=data.draw(many),
         remove_notes=data.draw(many),
         add_tasks=data.draw(many),
-        remove_tasks=data.draw(many),
-        done_tasks=tasks[:1],
+        remove_tasks=data.draw(many | st.sampled_from([tasks[:1], steps[:1]])),
+        done_tasks=data.draw(st.sampled_from([(), tasks[:1], steps[:1]])),
     )
     try:
         once = apply_change(desk, wanted)
@@ -201,3 +212,111 @@ async def test_a_stop_ends_the_reading_of_open_files(tmp_path: Path):
     result = await asyncio.wait_for(turn, seconds(5))
     assert result.error is not None
     assert result.error.code == "cancelled"
+
+
+@pytest.mark.req("CMP-11")
+async def test_an_objective_is_split_into_tasks_and_a_task_into_steps_when_it_is_begun(tmp_path: Path):
+    tool = UpdateWorkspace(await opened(tmp_path))
+    await tool.call({"objective": "Move house", "add_tasks": ["find a flat", "book a van"]})
+    await tool.call({"add_tasks": ["read adverts", "visit three"], "steps_of": "find a flat"})
+    await tool.call({"done_tasks": ["read adverts"]})
+    text = await (await opened(tmp_path)).render()
+    assert text.splitlines() == [
+        "Objective: Move house", "Tasks:", "[ ] find a flat", "  [x] read adverts", "  [ ] visit three",
+        "[ ] book a van", "Next: visit three",
+    ]  # fmt: skip
+
+
+@pytest.mark.req("CMP-11")
+async def test_what_is_next_is_the_first_step_then_its_task_then_the_task_after_it(tmp_path: Path):
+    workspace = await opened(tmp_path)
+    tool = UpdateWorkspace(workspace)
+    await tool.call({"add_tasks": ["a", "b"]})
+    await tool.call({"add_tasks": ["a1"], "steps_of": "a"})
+    order: list[str] = []
+    while left := workspace.state.open_tasks():
+        order.append(left[0])
+        await tool.call({"done_tasks": [left[0]]})
+    assert order == ["a1", "a", "b"]
+    assert "Next" not in await workspace.render()
+
+
+@pytest.mark.req("CMP-11")
+async def test_a_task_is_done_and_dropped_with_its_steps(tmp_path: Path):
+    workspace = await opened(tmp_path)
+    tool = UpdateWorkspace(workspace)
+    await tool.call({"add_tasks": ["a", "b"]})
+    await tool.call({"add_tasks": ["a1", "a2"], "steps_of": "a"})
+    await tool.call({"done_tasks": ["a"]})
+    assert workspace.state.open_tasks() == ("b",)
+    await tool.call({"remove_tasks": ["a"]})
+    assert [task.text for task in workspace.state.tasks] == ["b"]
+
+
+@pytest.mark.req("CMP-11")
+@pytest.mark.parametrize("steps_of", ["unknown", "a1", "old", "b"])
+async def test_steps_of_what_takes_none_change_nothing_and_say_why(tmp_path: Path, steps_of: str):
+    workspace = await opened(tmp_path)
+    tool = UpdateWorkspace(workspace)
+    await tool.call({"add_tasks": ["a", "old"], "done_tasks": ["old"]})
+    await tool.call({"add_tasks": ["a1"], "steps_of": "a"})
+    before = workspace.state
+    result = await tool.call({"add_tasks": ["b"], "steps_of": steps_of})
+    assert result.is_error
+    assert steps_of in result.text
+    assert workspace.state == before
+
+
+@pytest.mark.req("CMP-11")
+async def test_a_plan_that_could_not_be_shown_whole_is_refused_and_nothing_is_lost(tmp_path: Path):
+    workspace = await opened(tmp_path)
+    tool = UpdateWorkspace(workspace)
+    await tool.call({"objective": "o" * 500, "add_tasks": [f"{n} " + "t" * 490 for n in range(20)]})
+    before = workspace.state
+    result = await tool.call({"add_notes": [f"{n} " + "n" * 490 for n in range(5)]})
+    assert result.is_error
+    assert "room for 3000 tokens" in result.text
+    assert workspace.state == before
+
+
+@pytest.mark.req("CMP-11")
+async def test_open_files_and_observations_leave_the_plan_whole(tmp_path: Path):
+    files = Files(**{f"f{n}": "<workspace> " * 5_000 for n in range(10)})
+    workspace = await opened(tmp_path, files)
+    tasks = [f"task {n} {'t' * 200}" for n in range(50)]
+    await UpdateWorkspace(workspace).call({"objective": "Read all", "add_tasks": tasks, "open_files": [*files.files]})
+    for number in range(10):
+        workspace.observe("look_up", ToolResult(text=f"result {number} " + "r" * 300))
+    text = await workspace.render()
+    assert count_tokens(text) <= WORKSPACE_TOKENS
+    # The tags in the files are escaped and take more room: what is cut then is at the end.
+    shown = build_section("workspace", text, WORKSPACE_TOKENS).text.splitlines()
+    assert "Objective: Read all" in shown
+    assert [line for line in shown if line.startswith("[ ] task")] == [f"[ ] {task}" for task in tasks]
+
+
+@pytest.mark.req("CMP-11", "CMP-07")
+async def test_compression_keeps_the_long_term_level_whole_and_only_the_end_of_the_short_term_one(tmp_path: Path):
+    steps = [f"read part {n}" for n in range(12)]
+    plan: list[Any] = [[("update_workspace", {"objective": "Find the code word", "add_tasks": steps})]]
+    for n, step in enumerate(steps):
+        plan += [
+            [("look_up", {"page": n})],
+            [("update_workspace", {"done_tasks": [step], "add_notes": [f"part {n}: k{n}"]})],
+        ]
+    tools = DictTools(look_up=lambda given: f"page {given['page']} " + "words and words " * 200)
+    bench = Bench(tmp_path, ListedModel(*plan, "Done."), tools, max_steps=40, same_tool_with_news=50)
+    thinking = ThinkingSettings(threshold_tokens=1_500)
+    bench.parts = replace(
+        bench.parts, workspaces=Workspaces(tmp_path, thinking, tools), compressor=ContextCompressor(thinking)
+    )
+    result = await bench.run("read the book", conversational=False)
+    assert result.text == "Done."
+    last = render_messages(bench.sent())
+    shown = last.split("<workspace>\n")[1].split("</workspace>")[0]
+    assert "page 0 words and words words and words" not in last, "it was compressed"
+    assert "Objective: Find the code word" in shown
+    assert [line for line in shown.splitlines() if line.startswith("[x]")] == [f"[x] {step}" for step in steps]
+    assert all(f"- part {n}: k{n}\n" in shown for n in range(12))
+    assert "look_up ok: page 11" in shown
+    assert "look_up ok: page 0 " not in shown

@@ -117,8 +117,8 @@ def load_sections(conn: Connection, goal: StoredGoal) -> tuple[BriefSection, ...
     more = [f"{foreign} more: search_notes shows them."] if foreign > 0 else []
     at_work = [f"{one.name} ({one.state})" for one in tasks.list_at_work(conn, goal.id)]
     sections = (
-        BriefSection(name="learnings", pieces=tuple(own), max_tokens=900),
-        BriefSection(name="notes", pieces=(*more, *shown), max_tokens=900),
+        BriefSection(name="learnings", pieces=tuple(own), max_tokens=750),
+        BriefSection(name="notes", pieces=(*more, *shown), max_tokens=700),
         BriefSection(name="tasks under way", pieces=tuple(at_work), max_tokens=150),
     )
     return tuple(one for one in sections if one.pieces)

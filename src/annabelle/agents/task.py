@@ -30,7 +30,7 @@ AT_ONCE: Final = 5
 MAX_STEPS: Final = 20
 SECONDS: Final = 600.0
 _TOKEN_BUDGET: Final = 60_000
-_SYSTEM_TOOLS: Final = ("create_note", "emit_progress")
+_SYSTEM_TOOLS: Final = ("create_note", "emit_progress", "update_workspace")
 _FIRST_PAUSE: Final = timedelta(minutes=5)
 _MOST_FAILURES: Final = 5
 _NO_RETRY: Final = UNRETRYABLE - {AgentPaused.code}

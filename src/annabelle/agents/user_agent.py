@@ -59,7 +59,7 @@ class UserAgentKind(AgentKind):
         fire = load_run(conn, message)
         if fire is None:
             return terms
-        terms |= {"may_be_silent": True, "token_budget": settings.skill_token_budget}
+        terms |= {"may_be_silent": True, "token_budget": settings.skill_token_budget, "archive_as": "feed_complete"}
         return terms if message.source == "decision" else terms | {"text": _FEED.format(part=fire.name.casefold())}
 
     def end_turn(self, conn: Connection, ended: EndedTurn) -> list[StoredEvent]:

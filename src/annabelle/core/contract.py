@@ -8,6 +8,7 @@ hub → thinker   POST /process-message (TurnBrief) → 202 TurnAccepted, or wit
                 POST /extract-facts (ExtractBrief) → ExtractResult        facts in a conversation; stores nothing
                 POST /tidy-facts (TidyBrief)        → TidyFactsResult      proposed merges; changes nothing
                 POST /read-order (OrderBrief)       → OrderVerdict         whether a person's words order an act
+                POST /summarise (SummaryBrief)      → SummaryResult        what a text says, in a few sentences
                 GET  /health · GET /cost-status · POST /cost-resume · POST /clear-session (ClearSession)
 thinker → hub   GET  /tools/list                    → ToolList
                 POST /tools/call (ToolCall)         → ToolResult
@@ -62,6 +63,7 @@ class ThinkingSettings(FrozenModel):
     model: str = Field(default="", description="Empty: rules alone, which cost no call")
     note_in_history: bool = False
     workspace: bool = Field(default=False, description="Whether conversations have a workspace too; tasks always do")
+    tool_hints: bool = Field(default=True, description="Whether calls that worked before are offered as a hint")
 
 
 class AgentProfile(FrozenModel):
@@ -151,6 +153,9 @@ class TurnBrief(FrozenModel):
     limits: TurnLimits | None = Field(default=None, description="Overrides the agent's own")
     token_budget: int | None = Field(default=None, ge=1, description="Tokens all model calls of the turn may use")
     tools_version: str | None = Field(default=None, description="The hub's list as it is now; another one is outdated")
+    archive_as: Literal["feed_complete"] | None = Field(
+        default=None, description="The conversation is archived for this reason once the turn has ended well"
+    )
     resume: Resumption | None = Field(default=None, description="Go on with this parked turn instead of a new one")
 
 
@@ -294,6 +299,21 @@ class OrderBrief(FrozenModel):
 
 class OrderVerdict(FrozenModel):
     ordered: bool | None = Field(default=None, description="None if no model could tell")
+
+
+class SummaryBrief(FrozenModel):
+    """Asks what a text says. It may be anybody's words, so it is data for the model, never instructions."""
+
+    summary_id: str = Field(max_length=100, pattern=r"^[\w:.-]+$")
+    user_id: str
+    trace_id: str
+    title: str = Field(max_length=1_000)
+    text: str = Field(min_length=1, max_length=30_000)
+
+
+class SummaryResult(FrozenModel):
+    summary: str = ""
+    refused: str | None = Field(default=None, description="Why there is no summary, when no model could write one")
 
 
 class ClearSession(FrozenModel):

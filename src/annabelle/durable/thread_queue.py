@@ -15,9 +15,9 @@ from sqlalchemy import Connection
 
 from annabelle.core.errors import AnnabelleError, StorageTrouble, Unavailable
 from annabelle.durable.engine import Durable
-from annabelle.store import messages
+from annabelle.store import claims
+from annabelle.store.claims import ClaimedMessage
 from annabelle.store.database import Database
-from annabelle.store.messages import ClaimedMessage
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class ThreadQueue:
     async def recover(self) -> None:
         """At start-up: resumes this owner's claims, releases ended ones, and claims waiting messages."""
         owners = [lane.owner for lane in self._lanes]
-        held = await self._db.read(lambda conn: [one for who in owners for one in messages.list_claims(conn, who)])
+        held = await self._db.read(lambda conn: [one for who in owners for one in claims.list_claims(conn, who)])
         going_on: list[str] = []
         for claimed in held:
             state = await self._durable.status(claimed.message_id)
@@ -87,11 +87,11 @@ class ThreadQueue:
 
         def release_and_claim(connection: Connection) -> list[ClaimedMessage]:
             for message_id in ended:
-                messages.release_claim(connection, message_id)
+                claims.release_claim(connection, message_id)
             return [
                 claimed
                 for lane in ([] if self._held else self._lanes)
-                for claimed in messages.claim_next_messages(
+                for claimed in claims.claim_next_messages(
                     connection, lane.owner, lane.most, thread_id, background=lane.background
                 )
             ]

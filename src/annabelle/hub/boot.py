@@ -58,7 +58,8 @@ from annabelle.hub.forgetting.databases import DatabaseSnapshots, WorkflowDataba
 from annabelle.hub.forgetting.files import HomeFiles
 from annabelle.hub.forgetting.forget_service import BrowserServer, ForgetService, ForgetTargets, RunningWork
 from annabelle.hub.forgetting.memory_client import ForgetMemoryClient
-from annabelle.hub.goals.goal_service import GoalService
+from annabelle.hub.goals.goal_setup import make_goals
+from annabelle.hub.goals.note_service import NoteService
 from annabelle.hub.home_setup import ServerPlaybooks, seed_home
 from annabelle.hub.instance import remove_run_file, write_run_file
 from annabelle.hub.mcp.server import HubMcpServer
@@ -70,7 +71,7 @@ from annabelle.hub.security.identities import owner_token
 from annabelle.hub.security.request_guard import RateLimit
 from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.server import HttpServer, StopSignal
-from annabelle.hub.services import HubServices
+from annabelle.hub.services import HubServices, Upkeep
 from annabelle.hub.skills.fire_runner import FireRunner, FireTaskDeps
 from annabelle.hub.skills.skill_files import SkillFiles
 from annabelle.hub.skills.skill_seeder import SkillSeeder
@@ -227,19 +228,6 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     async def back_up(_fire_id: str, at: datetime) -> str:
         return await asyncio.to_thread(partial(back_up_nightly, home, settings), at)
 
-    fires = FireRunner(
-        base=base,
-        storage=storage,
-        service=skills,
-        deps=FireTaskDeps(
-            database=database,
-            access=access,
-            agents=agents,
-            maintenance=maintenance,
-            thread_queue=thread_queue,
-            system_work={f"{SYSTEM}backup": back_up, f"{SYSTEM}health": diagnosis.report_changes},
-        ),
-    )
     storage.durable.workflow(HANDLE_MESSAGE)(workflow.make_workflow(thread_queue.finish_message))
     rules = StandingRules(database, events, audit)
     stopper = Stopper(
@@ -251,15 +239,34 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         notices=notices,
         audit=audit,
     )
-    goals = GoalService(
-        database=database,
-        clock=base.lifecycle.clock,
-        time_zone=skills.time_zone,
+    notes = NoteService(
+        base=base, storage=storage, access=access, agents=agents, ledger=ledger, maintenance=maintenance
+    )
+    goals, health = make_goals(
+        storage=storage,
+        skills=skills,
+        notes=notes,
         thread_queue=thread_queue,
         canceller=TurnCanceller(events, stopper),
         rules=rules,
     )
-    goals.on_change(skills.notify)
+    fires = FireRunner(
+        base=base,
+        storage=storage,
+        service=skills,
+        deps=FireTaskDeps(
+            database=database,
+            access=access,
+            agents=agents,
+            maintenance=maintenance,
+            thread_queue=thread_queue,
+            system_work={
+                f"{SYSTEM}backup": back_up,
+                f"{SYSTEM}health": diagnosis.report_changes,
+                f"{SYSTEM}agents": health.report,
+            },
+        ),
+    )
     approval_service = ApprovalService(
         ApprovalAnswerDeps(
             storage=storage, thread_queue=thread_queue, agents=agents, toolbox=toolbox, expiry=expiry, tasks=tasks
@@ -296,8 +303,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         goals=goals,
         tasks=tasks,
         memory=memory,
-        ledger=ledger,
-        diagnosis=diagnosis,
+        upkeep=Upkeep(ledger, diagnosis, health),
     )
     accounts = ChannelAccounts(database, base.lifecycle.clock, audit, users=security.users)
     menu = [(one.info.name, one.info.summary) for one in COMMANDS]

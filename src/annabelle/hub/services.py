@@ -8,10 +8,20 @@ from annabelle.hub.approvals.approval_answer import ApprovalService
 from annabelle.hub.costs.ledger import CostLedger
 from annabelle.hub.diagnosis.diagnosis import Diagnosis
 from annabelle.hub.goals.goal_service import GoalService
+from annabelle.hub.goals.health_monitor import HealthMonitor
 from annabelle.hub.memory.service import HubMemory
 from annabelle.hub.skills.skill_service import SkillService
 from annabelle.hub.tasks.task_runner import TaskRunner
 from annabelle.hub.trust.rules import StandingRules
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What looks after this install: the costs, the checks, and the monitor of agents."""
+
+    ledger: CostLedger
+    diagnosis: Diagnosis
+    health: HealthMonitor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,5 +32,4 @@ class HubServices:
     goals: GoalService
     tasks: TaskRunner
     memory: HubMemory
-    ledger: CostLedger
-    diagnosis: Diagnosis
+    upkeep: Upkeep

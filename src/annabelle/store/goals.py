@@ -20,6 +20,7 @@ from annabelle.store.tables import goal_learnings, goal_notes, goals, skills, ta
 GoalState = Literal["working", "waiting", "archived"]
 Writer = Literal["user", "agent"]
 MOST_LEARNINGS: Final = 50
+_MOST_DIGITS: Final = 9
 
 _insert_note = InsertNew(goal_notes, ["id"], whole_rows=True)
 _by_id = select(goals).where(goals.c.id == bindparam("id"))
@@ -101,6 +102,21 @@ def get_goal(connection: Connection, goal_id: str, user_id: str) -> StoredGoal:
     """Returns a goal of this person; NotFound for anyone else's."""
     found = read_first(connection, StoredGoal, _own, {"id": goal_id, "user_id": user_id})
     return require_found(found, f"goal {goal_id}")
+
+
+def find_named_goal(connection: Connection, named: str, user_id: str) -> StoredGoal:
+    """A person's goal by its id, its place in their list, its title or words of it that no other has."""
+    known = list_goals(connection, user_id, archived=True)
+    words = named.casefold().strip()
+    if words.isdecimal() and 0 < int(words[:_MOST_DIGITS]) <= len(known):
+        return known[int(words) - 1]
+    exact = [one for one in known if words in (one.id.casefold(), one.title.casefold())]
+    alike = exact or [one for one in known if words and words in one.title.casefold()]
+    if len(alike) > 1:
+        titles = ", ".join(one.title for one in alike[:5])
+        raise Conflict(f"Several goals are called like “{named[:80]}”: {titles}.", hint="Say which one.")
+    found = alike[0] if alike else None
+    return require_found(found, f"goal “{named[:80]}”", hint="annabelle goals list shows those there are.")
 
 
 def find_goal(connection: Connection, goal_id: str) -> StoredGoal | None:

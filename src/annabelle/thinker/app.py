@@ -20,6 +20,7 @@ from annabelle.core.contract import (
     ClearSession,
     ExtractBrief,
     OrderBrief,
+    SummaryBrief,
     TidyBrief,
     TurnAccepted,
     TurnBrief,
@@ -120,6 +121,7 @@ def make_app(secret: str, thinker: Thinker) -> ASGIApp:
         route("POST", "/extract-facts", endpoints.extract_facts),
         route("POST", "/tidy-facts", endpoints.tidy_facts),
         route("POST", "/read-order", endpoints.read_order),
+        route("POST", "/summarise", endpoints.summarise),
         route("GET", "/cost-status", endpoints.cost_status),
         route("POST", "/cost-resume", endpoints.cost_status),
         route("POST", "/clear-session", endpoints.clear_session),
@@ -166,6 +168,10 @@ class _Endpoints:
     async def read_order(self, request: Request) -> Response:
         brief = _parse_body(OrderBrief, await read_body(request, _BODY_BYTES))
         return model_response(await self._thinker.orders.read(brief))
+
+    async def summarise(self, request: Request) -> Response:
+        brief = _parse_body(SummaryBrief, await read_body(request, _BODY_BYTES))
+        return model_response(await self._thinker.learning.summarise(brief))
 
     async def cost_status(self, request: Request) -> Response:
         return JSONResponse(await self._thinker.deps.costs.fetch_status())

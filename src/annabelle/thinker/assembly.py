@@ -38,6 +38,7 @@ from annabelle.thinker.prompt.memory_recall import MemoryRecall
 from annabelle.thinker.prompt.persona import PersonaResolver
 from annabelle.thinker.prompt.prompt import LayeredPromptBuilder
 from annabelle.thinker.prompt.skill_offer import SkillOffers
+from annabelle.thinker.prompt.tool_hints import ToolPatterns
 from annabelle.thinker.selection.hybrid_selector import HybridSelector
 from annabelle.thinker.session.archive_search import ArchiveSearch
 from annabelle.thinker.session.archiver import SessionArchiver
@@ -161,6 +162,8 @@ async def build_thinker(boot: ThinkerBoot, home: Home, settings: Settings, redac
         workspaces=Workspaces(folder, profile.thinking, hub),
         direct_calls=DirectCalls(home.phrases_file) if settings.message_templates else None,
         skills=SkillOffers(skills, hub),
+        # A temporary agent is asked once.
+        tool_patterns=ToolPatterns(folder) if profile.thinking.tool_hints and not profile.temporary else None,
     )
     logging.getLogger().addHandler(deps.notices)
     turns = TurnRegistry(deps)

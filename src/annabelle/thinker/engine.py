@@ -13,6 +13,7 @@ from annabelle.durable.engine import Durable
 TURN_WORKFLOW: Final = "turn"
 EXTRACT_WORKFLOW: Final = "extract-facts"
 TIDY_WORKFLOW: Final = "tidy-facts"
+SUMMARISE_WORKFLOW: Final = "summarise"
 COMPACT_WORKFLOW: Final = "compact-session"
 CANCEL_TOPIC: Final = "cancel"
 

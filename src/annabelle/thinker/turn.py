@@ -33,6 +33,7 @@ from annabelle.thinker.loop.turn_progress import LoopOutcome, TurnProgress
 from annabelle.thinker.prompt.message_repair import repair_messages
 from annabelle.thinker.prompt.prompt import TurnContext, TurnPrompt
 from annabelle.thinker.prompt.skill_offer import OfferedSkills
+from annabelle.thinker.prompt.tool_hints import build_hint_layer
 from annabelle.thinker.selection.selection import LocalTool, SelectionRequest, ToolSelection
 from annabelle.thinker.session.records import SessionTurn
 from annabelle.thinker.session.session_store import SessionView
@@ -83,7 +84,7 @@ class TurnWorkflow:
             kept: JsonObject = {"result": result.model_dump(mode="json"), "facts": self._live.stream.facts()}
             failpoint(failpoints.AFTER_TURN)
             self._live.finish(result)
-            self._deps.sessions.answered(self._brief.thread_id)
+            self._deps.sessions.answered(self._brief.thread_id, self._brief.archive_as if result.success else None)
             return kept
 
     async def _produce_result(self) -> TurnResult:
@@ -102,7 +103,9 @@ class TurnWorkflow:
         except AnnabelleError as error:
             _log.warning("the turn of %s ended with %s: %s", brief.message_id, error.code, error.message)
             outcome = make_failure_outcome(error, brief.trace_id)
-        return self._make_result(await self._record_turn(cleaned, scope.prompt, outcome, loop.progress), loop.progress)
+        outcome = await self._record_turn(cleaned, scope.prompt, outcome, loop.progress)
+        await self._record_pattern(cleaned.text, outcome, loop.progress)
+        return self._make_result(outcome, loop.progress)
 
     async def _prepare_scope(self, text: str, limits: TurnLimits) -> TurnScope:
         """Read the session and query memory at the same time; after a crash both are read again."""
@@ -121,6 +124,12 @@ class TurnWorkflow:
             workspace = None if deps.workspaces is None else await deps.workspaces.open(brief)
             local = [*session.local_tools, *([] if workspace is None else [UpdateWorkspace(workspace)])]
             selection = await self._select_tools(text, session, matching, local)
+            pattern = None
+            if deps.tool_patterns is not None:
+                asked_for = set(selection.names()) - selection.in_brief
+                pattern = await deps.tool_patterns.find(brief.user_id, text, asked_for)
+            if pattern is not None:
+                selection = selection.with_found(pattern.tools)
             direct = None if deps.direct_calls is None else deps.direct_calls.find(text, brief, tools)
             recalled = await recall_task
         finally:
@@ -135,6 +144,7 @@ class TurnWorkflow:
                 recalled=recalled,
                 playbooks=playbooks,
                 skills=skills,
+                hint=build_hint_layer(pattern, selection.names()),
                 unasked=brief.unasked,
                 instructions=brief.instructions,
                 sections=brief.sections,
@@ -223,6 +233,14 @@ class TurnWorkflow:
             else:
                 return None
         return None
+
+    async def _record_pattern(self, text: str, outcome: LoopOutcome, progress: TurnProgress) -> None:
+        """Keep which calls worked, if the turn came to its own end and nothing of it is in doubt (CMP-11)."""
+        doubtful = progress.second_chance or progress.unknown_outcomes
+        if self._deps.tool_patterns is None or outcome.error or outcome.limit or outcome.parked or doubtful:
+            return
+        brief = self._brief
+        await self._deps.tool_patterns.record(brief.user_id, brief.message_id, text, progress.actions)
 
     def _make_result(self, outcome: LoopOutcome, progress: TurnProgress) -> TurnResult:
         if outcome.error is not None:

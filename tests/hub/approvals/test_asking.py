@@ -9,7 +9,7 @@ import pytest
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER
 from annabelle.hub.memory.memory_outbox import _load_turn
-from annabelle.store import approvals, memory_queue, messages
+from annabelle.store import approvals, claims, memory_queue
 from hub.approvals.house import House, a_house
 from support.timing import seconds
 
@@ -37,7 +37,7 @@ async def test_the_question_is_the_answer_and_nothing_is_held_while_it_waits(hou
     assert done["data"]["parked"] is True
     assert house.posted == []
     assert house.hub.conversations.turns.running == 0
-    assert await house.hub.storage.database.read(lambda conn: messages.list_claims(conn, "hub")) == []
+    assert await house.hub.storage.database.read(lambda conn: claims.list_claims(conn, "hub")) == []
     assert (await house.message("and what about lunch?"))["reply"]["text"] == "You said: and what about lunch?"
     assert [one["state"] for one in await house.asked(None)] == ["pending"]
 

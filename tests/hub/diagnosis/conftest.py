@@ -31,7 +31,7 @@ class Examined:
         self._house = house
 
     async def __call__(self, check: str) -> list[CheckFinding]:
-        report = await self._house.machine.hub.services.diagnosis.run()
+        report = await self._house.machine.hub.services.upkeep.diagnosis.run()
         mine = [finding for finding in report.findings if finding.check == check]
         assert mine, f"{check} said nothing"
         return [finding for finding in mine if finding.severity != "ok"]

@@ -130,7 +130,7 @@ async def test_many_errors_are_those_far_above_what_is_usual(
 
 @pytest.mark.req("DIA-02")
 async def test_the_hub_counts_once_an_hour_and_keeps_a_week(home: Home, clock: VirtualClock, house: House) -> None:
-    diagnosis = house.machine.hub.services.diagnosis
+    diagnosis = house.machine.hub.services.upkeep.diagnosis
     write_log(home, clock, errors=2, warnings=1)
     await diagnosis.sample_errors()
     await diagnosis.sample_errors()
@@ -162,7 +162,7 @@ async def test_a_torn_baseline_is_put_aside_begun_again_and_said_once(
 ) -> None:
     home.error_baseline_file.write_text('{"samples": [{"at": "2026-')
     assert await examine.severities("error-rate-baseline") == ["info"]
-    diagnosis, notices = house.machine.hub.services.diagnosis, house.machine.hub.base.notices
+    diagnosis, notices = house.machine.hub.services.upkeep.diagnosis, house.machine.hub.base.notices
     await diagnosis.sample_errors()
     assert [one.topic for one in notices.all()].count("error_baseline") == 1
     notices.clear("error_baseline")
@@ -218,6 +218,6 @@ async def test_the_description_of_the_home_is_missed_and_an_old_one_is_fine_whil
 async def test_the_report_for_a_chat_is_short_and_names_commands_of_a_chat(home: Home, house: House) -> None:
     make_sparse(home.logs / "filer.log", 50 * MB)
     house.machine.hub.agents.halts.stop("annabelle", "owner")
-    text = render_report(await house.machine.hub.services.diagnosis.run())
+    text = render_report(await house.machine.hub.services.upkeep.diagnosis.run())
     assert text.splitlines()[0].startswith("2 warnings, ")
     assert "! annabelle is stopped. (halt-manager)\n   Let it go on with /resume annabelle" in text

@@ -124,7 +124,7 @@ async def test_every_six_hours_the_owner_hears_of_changes_and_of_nothing_else(
 ) -> None:
     await seed(house, home)
     await house.run(SIX_HOURS + timedelta(minutes=1))
-    assert (await house.machine.hub.services.diagnosis.run()).worst == "info"
+    assert (await house.machine.hub.services.upkeep.diagnosis.run()).worst == "info"
     assert await house.said() == [], "a note is nothing to be disturbed for"
     await house.machine.hub.agents.pause_account("other:background", "it used 9 tokens")
     await house.run(SIX_HOURS)
@@ -137,7 +137,7 @@ async def test_every_six_hours_the_owner_hears_of_changes_and_of_nothing_else(
     )
     await house.run(SIX_HOURS)
     assert (await house.said())[1].startswith("Something changed:\n✓ No longer so: Background work of other")
-    fires = [fire for fire in await house.service.history(OWNER, None, 50) if fire.name == "Health Report"]
+    fires = [fire for fire in await house.service.history(OWNER, None, 5_000) if fire.name == "Health Report"]
     assert [fire.state for fire in fires] == ["finished"] * 4
     times = sorted(fire.due_at for fire in fires)
     assert {later - earlier for earlier, later in pairwise(times)} == {SIX_HOURS}
@@ -145,7 +145,7 @@ async def test_every_six_hours_the_owner_hears_of_changes_and_of_nothing_else(
 
 @pytest.mark.req("DIA-03", "DUR-03")
 async def test_a_report_that_is_made_again_after_a_crash_tells_the_same(house: House, home: Home) -> None:
-    diagnosis, halts = house.machine.hub.services.diagnosis, house.machine.hub.agents.halts
+    diagnosis, halts = house.machine.hub.services.upkeep.diagnosis, house.machine.hub.agents.halts
     at = house.clock.now()
     await diagnosis.report_changes("fire_1", at)
     halts.stop("annabelle", "owner")
@@ -156,7 +156,7 @@ async def test_a_report_that_is_made_again_after_a_crash_tells_the_same(house: H
 
 
 async def test_a_torn_last_report_is_like_none(house: House, home: Home) -> None:
-    diagnosis = house.machine.hub.services.diagnosis
+    diagnosis = house.machine.hub.services.upkeep.diagnosis
     house.machine.hub.agents.halts.stop("annabelle", "owner")
     await diagnosis.report_changes("fire_1", house.clock.now())
     home.last_diagnosis_file.write_bytes(home.last_diagnosis_file.read_bytes()[:20])

@@ -164,7 +164,12 @@ async def test_twenty_active_conversations_are_a_warning(house: House, clock: Vi
     def open_chats(conn: Connection, names: range, channel: str = "api") -> None:
         for number in names:
             threads.find_or_create_thread(
-                conn, channel=channel, chat_id=f"c{number}", user_id=OWNER, agent_id="annabelle"
+                conn,
+                channel=channel,
+                chat_id=f"c{number}",
+                user_id=OWNER,
+                agent_id="annabelle",
+                internal=channel == "skill",
             )
         conn.execute(update(thread_rows).values(updated_at=clock.now() - timedelta(minutes=30)))
 

@@ -23,7 +23,7 @@ from annabelle.hub.context import HubContext
 from annabelle.hub.conversations.message_workflow import deliver
 from annabelle.hub.instance import bind_port
 from annabelle.hub.security.identities import SubagentScope
-from annabelle.store import messages, threads
+from annabelle.store import claims, messages, threads
 from annabelle.store.messages import QueueLimits
 from annabelle.toolbox.catalogue import NativeTool
 from support.few_servers import only
@@ -61,7 +61,7 @@ class House:
                 conn, channel="api", chat_id=chat_id, user_id=OWNER, agent_id="annabelle"
             )
             messages.queue_message(conn, thread, inbound, QueueLimits())
-            return messages.claim_next_messages(conn, "hub", 8)[0].message_id
+            return claims.claim_next_messages(conn, "hub", 8)[0].message_id
 
         message_id = await self.hub.storage.database.write(enter)
         self.running[:] = [message_id]

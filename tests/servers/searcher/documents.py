@@ -6,7 +6,8 @@ import io
 
 from pypdf import PdfReader, PdfWriter
 
-ARTICLE = """<!doctype html><html><head><title>On &amp; about\n iron</title><style>p{color:red}</style></head><body>
+ARTICLE = """<!doctype html><html><head><title>On &amp; about\n iron</title><meta name="description" content="What iron
+ is for"><style>p{color:red}</style></head><body>
 <nav><a href="/home">Home</a> <a href="/about">About us</a></nav>
 <article><h1>Iron</h1>
 <p>Iron is a metal that <a href="/rust">rusts in the rain</a>, which has been known for some thousand years by now.</p>

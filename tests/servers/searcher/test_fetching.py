@@ -44,6 +44,7 @@ async def test_a_page_is_read_as_markdown(fetch: CallTool, site: LocalWeb) -> No
     for unseen in ("steal", "ignore all", "also hidden", "color:red"):
         assert unseen not in page.content
     assert (page.total_chars, page.rest) == (len(page.content), None)
+    assert page.description == "What iron is for"
     assert page.to_text().startswith("# On & about iron")
     assert site.asked[-1].headers["user-agent"] == USER_AGENT
 

@@ -31,7 +31,7 @@ def test_a_text_cut_in_a_character_stays_in_its_encoding() -> None:
 @given(data=st.binary(max_size=400))
 def test_any_bytes_are_read_as_html_or_refused(data: bytes) -> None:
     answer = read_document({"kind": "html", "url": "https://x.example/", "charset": None, "links": True}, data)
-    assert answer.keys() in ({"error"}, {"title", "content", "note"})
+    assert answer.keys() in ({"error"}, {"title", "description", "content", "note"})
 
 
 @settings(deadline=None, max_examples=60)
@@ -39,7 +39,7 @@ def test_any_bytes_are_read_as_html_or_refused(data: bytes) -> None:
 def test_a_damaged_pdf_is_read_or_refused(start: int, junk: bytes) -> None:
     whole = pdf("some words")
     answer = read_document({"kind": "pdf"}, whole[:start] + junk + whole[start + len(junk) :])
-    assert answer.keys() in ({"error"}, {"title", "content", "note"})
+    assert answer.keys() in ({"error"}, {"title", "description", "content", "note"})
 
 
 def test_only_so_many_pages_are_read(monkeypatch: pytest.MonkeyPatch) -> None:

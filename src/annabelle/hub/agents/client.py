@@ -19,6 +19,8 @@ from annabelle.core.contract import (
     OrderBrief,
     OrderVerdict,
     StreamedEvent,
+    SummaryBrief,
+    SummaryResult,
     TidyBrief,
     TidyFactsResult,
     TurnAccepted,
@@ -108,6 +110,12 @@ class ThinkerClient:
         body = brief.model_dump_json().encode()
         reply = await self._send("POST", "/read-order", body, brief.trace_id, _LEARNING_SECONDS)
         return OrderVerdict.model_validate_json(reply.body)
+
+    async def summarise(self, brief: SummaryBrief) -> SummaryResult:
+        """What a text says. The same id returns the same answer."""
+        body = brief.model_dump_json().encode()
+        reply = await self._send("POST", "/summarise", body, brief.trace_id, _LEARNING_SECONDS)
+        return SummaryResult.model_validate_json(reply.body)
 
     async def clear_session(self, wanted: ClearSession) -> None:
         """Archive the session of a thread and start a new one, or remove turns. A new session stays as it is."""

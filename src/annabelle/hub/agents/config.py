@@ -54,6 +54,9 @@ class AgentThinking(ConfigEntry):
         default=False, description="Tell the model in one line of the history whenever it was shortened"
     )
     workspace: bool = Field(default=False, description="Give conversations a workspace too; tasks always have one")
+    tool_hints: bool = Field(
+        default=True, description="Offer calls that worked for a request like this one as a hint (CMP-11)"
+    )
 
     def as_settings(self, settings: Settings) -> ThinkingSettings:
         return ThinkingSettings(
@@ -63,6 +66,7 @@ class AgentThinking(ConfigEntry):
             model=self.thinking_model or settings.llm_thinking_model,
             note_in_history=self.note_in_history,
             workspace=self.workspace,
+            tool_hints=self.tool_hints,
         )
 
 

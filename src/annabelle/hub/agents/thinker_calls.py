@@ -14,6 +14,8 @@ from annabelle.core.contract import (
     ExtractResult,
     OrderBrief,
     OrderVerdict,
+    SummaryBrief,
+    SummaryResult,
     TidyBrief,
     TidyFactsResult,
     TurnBrief,
@@ -176,6 +178,9 @@ class ThinkerQuestions:
 
     async def read_order(self, agent_id: str, brief: OrderBrief) -> OrderVerdict:
         return await self._ask(agent_id, lambda client: client.read_order(brief))
+
+    async def summarise(self, agent_id: str, brief: SummaryBrief) -> SummaryResult:
+        return await self._ask(agent_id, lambda client: client.summarise(brief))
 
     async def clear_session(self, agent_id: str, wanted: ClearSession) -> None:
         await self._ask(agent_id, lambda client: client.clear_session(wanted))

@@ -17,15 +17,9 @@ from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, ApiBody, ApiRouter, 
 from annabelle.hub.context import HubContext
 from annabelle.hub.costs.monitor import background_account
 from annabelle.store import ledger
+from annabelle.store.claims import HeldClaim, find_claim, list_agent_claims
 from annabelle.store.message_state import load_root_message
-from annabelle.store.messages import (
-    HeldClaim,
-    StoredMessage,
-    find_claim,
-    list_agent_claims,
-    list_agent_turns,
-    load_message,
-)
+from annabelle.store.messages import StoredMessage, list_agent_turns, load_message
 
 router = ApiRouter("agents")
 _SHOWN_CHARS: Final = 80

@@ -102,7 +102,7 @@ async def costs(
 @router.get("/costs/budget", **document("How the budgets stand"))
 async def budget(hub: TheHub) -> Budgets:
     """What is spent of today's and this month's budget, and when they begin anew."""
-    caps = hub.services.ledger.caps
+    caps = hub.services.upkeep.ledger.caps
     day, month = await hub.storage.database.read(lambda conn: cost_control.read_spending(conn, now()))
     return Budgets(
         day=Budget.from_spent(day, caps), month=Budget.from_spent(month, caps), warning_share=caps.warning_share
@@ -119,14 +119,14 @@ class CostStatus(CostWindow):
 async def reserve(request: Request) -> Response:
     hub: HubContext = request.app.state.hub
     asked = await read_body(request, Reserve)
-    reservation = await hub.services.ledger.reserve(asked.model_copy(update=_booked_for(request)))
+    reservation = await hub.services.upkeep.ledger.reserve(asked.model_copy(update=_booked_for(request)))
     return Response(reservation.model_dump_json(), media_type="application/json")
 
 
 async def settle(request: Request) -> Response:
     hub: HubContext = request.app.state.hub
     call = await read_body(request, ModelCall)
-    await hub.services.ledger.settle(call.model_copy(update=_booked_for(request)))
+    await hub.services.upkeep.ledger.settle(call.model_copy(update=_booked_for(request)))
     return Response(status_code=204)
 
 

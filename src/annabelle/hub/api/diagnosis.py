@@ -1,4 +1,4 @@
-"""`GET /diagnosis`: what may be wrong with this install, for the owner (DIA-01)."""
+"""`GET /diagnosis` and `POST /health/run`: what may be wrong with this install, for the owner (DIA-01, DIA-05)."""
 
 from __future__ import annotations
 
@@ -34,6 +34,25 @@ class DiagnosisView(ApiAnswer):
 @router.get("/diagnosis", **document("What may be wrong?"))
 async def diagnose(hub: TheHub) -> DiagnosisView:
     """Run every check now, all at the same time. One that fails is a finding itself."""
-    report = await hub.services.diagnosis.run()
+    report = await hub.services.upkeep.diagnosis.run()
     findings = [FindingView.from_row(finding) for finding in report.findings]
     return DiagnosisView(at=report.at, worst=report.worst, findings=findings, text=render_report(report))
+
+
+class HealthView(ApiAnswer):
+    """What the monitor of agents dealt with."""
+
+    stuck: int = Field(description="Turns that hung for more than half an hour and were stopped")
+    stale_tasks: int = Field(description="Tasks that nobody worked on and were ended")
+    stale_goals: int = Field(description="Goals that nothing was done for and wait now")
+    retried: int = Field(description="Paused tasks that are tried again")
+    expired: int = Field(description="Tasks that were paused for more than a day and cancelled")
+    removed: int = Field(description="Tasks that ended long ago and were cleared away")
+    text: str = Field(description="The same in words; empty if there was nothing to do")
+
+
+@router.post("/health/run", **document("Look after the agents now"))
+async def run_health_monitor(hub: TheHub) -> HealthView:
+    """What happens by itself every five minutes."""
+    report = await hub.services.upkeep.health.run()
+    return HealthView.from_row(report, text=report.describe())

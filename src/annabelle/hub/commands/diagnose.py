@@ -11,4 +11,4 @@ class DiagnoseCommand(Command):
 
     async def run(self, call: CommandCall) -> CommandAnswer:
         self.expect_no_words(call)
-        return CommandAnswer(render_report(await self.deps.services.diagnosis.run()))
+        return CommandAnswer(render_report(await self.deps.services.upkeep.diagnosis.run()))

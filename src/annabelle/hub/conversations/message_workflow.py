@@ -44,7 +44,7 @@ from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters, load_ca
 from annabelle.hub.memory.idle_threads import idle_seconds
 from annabelle.hub.tasks.task_notices import tell_unheard
 from annabelle.hub.trust.guard import MessageGuard, was_sender_told
-from annabelle.store import memory_queue, messages, threads, tool_calls
+from annabelle.store import claims, memory_queue, messages, threads, tool_calls
 from annabelle.store.approvals import Approval
 from annabelle.store.messages import StoredMessage
 from annabelle.store.outbox import describe_unasked, queue_delivery
@@ -80,7 +80,7 @@ def deliver(
     if result.parked is not None and not was_asked(conn, message, result.parked):
         result = result.model_copy(update={"success": False, "error": result.error or _UNASKED, "parked": None})
     if not messages.set_message_state(conn, message_id, "done" if result.success else "failed"):
-        messages.release_claim(conn, message_id)
+        claims.release_claim(conn, message_id)
         return WriteResult(Delivered(message, messages.find_answer(conn, message_id)), message.user_id)
     kind = find_kind(message.channel)
     parked = None if result.parked is None else _park(conn, message, result.parked)
@@ -104,7 +104,7 @@ def deliver(
     )
     written += tell_unheard(conn, message)
     written += kind.end_turn(conn, EndedTurn(message, result, at or now(), parked))
-    messages.release_claim(conn, message_id)
+    claims.release_claim(conn, message_id)
     if result.success and remember and not message.background and not (parked is not None and parked.waits):
         _add_to_memory(conn, message, idle_seconds)
     return WriteResult(Delivered(messages.load_message(conn, message_id), reply), message.user_id, written)

@@ -28,6 +28,7 @@ from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.durable.thread_queue import ThreadQueue
 from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.conversations.turn_canceller import TurnCanceller
+from annabelle.hub.goals.note_service import NoteService
 from annabelle.hub.trust.rules import RuleOrigin, StandingRules
 from annabelle.skills.schedule import CronSchedule, OneMoment, Schedule
 from annabelle.skills.skill_input import MAKES_SKILLS
@@ -54,6 +55,7 @@ class GoalService:
     thread_queue: ThreadQueue
     canceller: TurnCanceller
     rules: StandingRules
+    notes: NoteService
     _listeners: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]], init=False)
 
     def on_change(self, listener: Callable[[], None]) -> None:
@@ -167,7 +169,7 @@ class GoalService:
 
     async def find(self, named: str, user_id: str) -> StoredGoal:
         """A goal by its id, its place in the list or words of its title."""
-        return await self.database.read(lambda conn: find_goal(conn, named, user_id))
+        return await self.database.read(lambda conn: goals.find_named_goal(conn, named, user_id))
 
     async def say(self, goal: StoredGoal, text: str, asked_in: str | None = None) -> str:
         """Write to a goal for a person; the answer comes in `asked_in`, too. Returns the id of the message.
@@ -340,20 +342,6 @@ class GoalService:
 
     def _read_trigger(self, trigger: JsonObject) -> Schedule:
         return CronSchedule(str(trigger["schedule"]), ZoneInfo(str(trigger["timezone"])))
-
-
-def find_goal(conn: Connection, named: str, user_id: str) -> StoredGoal:
-    """A goal by its id, its place in the list or words of its title; NotFound or Conflict otherwise."""
-    known = goals.list_goals(conn, user_id, archived=True)
-    words = named.casefold().strip()
-    if words.isdecimal() and 0 < int(words[:9]) <= len(known):
-        return known[int(words) - 1]
-    exact = [one for one in known if words in (one.id, one.title.casefold())]
-    alike = exact or [one for one in known if words and words in one.title.casefold()]
-    if len(alike) > 1:
-        titles = ", ".join(one.title for one in alike[:5])
-        raise Conflict(f"Several goals are called like “{named}”: {titles}.", hint="Say which one.")
-    return alike[0] if alike else goals.get_goal(conn, named, user_id)
 
 
 def check_goal_tools(wanted: Sequence[str], offered: Iterable[ToolSpec]) -> None:

@@ -31,7 +31,7 @@ _AGENT_PATHS = ("/tools/", "/internal/")
 _SERVER_PATHS = ("/internal/ledger/reserve", "/internal/ledger/settle")
 # Resources that return only the caller's own rows. All other paths are for the owner.
 _PEOPLES_PATHS = (
-    *("/messages/", "/threads/", "/tools/", "/approvals/", "/rules/", "/tokens/", "/v1/"),
+    *("/messages/", "/threads/", "/notes/", "/tools/", "/approvals/", "/rules/", "/tokens/", "/v1/"),
     *("/goals/", "/tasks/", "/feed/"),
 )
 _PEOPLES_PLACES = frozenset(
@@ -39,6 +39,8 @@ _PEOPLES_PLACES = frozenset(
         "/message",
         "/commands",
         "/threads",
+        "/notes",
+        "/links",
         "/approvals",
         "/rules",
         "/events",
@@ -59,6 +61,8 @@ _SCOPES_OF_PATHS: Final[dict[str, Scope]] = {
     "commands": "talk",
     "messages": "talk",
     "threads": "threads",
+    "notes": "threads",
+    "links": "threads",
     "events": "threads",
     "tools": "tools",
     "approvals": "approve",

@@ -13,6 +13,7 @@ from annabelle.core.messages import TurnEvent
 from annabelle.core.result_text import for_model, make_result
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trust import Trust
+from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
 from annabelle.hub.goals.goal_service import DEFAULT_TOOLS, GoalService, check_goal_tools
 from annabelle.hub.tasks.task_runner import make_task_id
@@ -28,6 +29,7 @@ _GROUP = "Goals"
 _TITLE = 200
 _NOTE = 20_000
 _FOUND = 10
+_SEARCH_MARKDOWN = "notes_search_notes"
 _SHOWN_CHARS = 2_000
 _MOST_ITEMS = 5
 _TOOLS: JsonObject = {"type": "array", "maxItems": 50, "items": text_parameter(200)}
@@ -40,12 +42,12 @@ _CHECK_IN: JsonObject = {
 }
 
 
-def goal_tools(service: GoalService, events: EventLog, toolbox: Toolbox) -> list[NativeTool]:
+def goal_tools(service: GoalService, events: EventLog, toolbox: Toolbox, agents: AgentRegistry) -> list[NativeTool]:
     return [
         _create_goal(service, toolbox),
         _create_task(service),
         _create_note(service),
-        _search_notes(service),
+        _search_notes(service, agents),
         _manage_learning(service),
         _manage_check_in(service),
         _emit_progress(events),
@@ -218,10 +220,10 @@ def _create_note(service: GoalService) -> NativeTool:
     return create_note
 
 
-def _search_notes(service: GoalService) -> NativeTool:
+def _search_notes(service: GoalService, agents: AgentRegistry) -> NativeTool:
     @native_tool(
         "search_notes",
-        "Search the notes of the goal; without words, the newest.",
+        "Search the notes of the goal, and the user's Markdown notes; without words, the newest of the goal.",
         {"query": {"type": "string", "maxLength": 300}, "goal_id": _WHICH_GOAL},
         annotations=READS,
         group=_GROUP,
@@ -229,15 +231,21 @@ def _search_notes(service: GoalService) -> NativeTool:
         answers=AnnabelleError,
     )
     async def search_notes(arguments: JsonObject, context: CallContext) -> ToolResult:
-        def read(conn: Connection) -> list[goals.StoredNote]:
-            goal = _find_goal(conn, context, arguments.get("goal_id"))
-            words = str(arguments.get("query") or "")
-            return goals.list_notes(conn, context.user_id, None if goal is None else goal.id, words, _FOUND)
-
-        found = await service.database.read(read)
-        trust: Trust = "untrusted" if any(one.read_from for one in found) else "trusted"
-        text = "\n\n".join(f"{one.created_at:%Y-%m-%d} {one.title}\n{one.content[:_SHOWN_CHARS]}" for one in found)
-        shown: JsonObject = {"notes": [{"note_id": one.id, "title": one.title} for one in found]}
+        words = str(arguments.get("query") or "")
+        goal = await service.database.read(lambda conn: _find_goal(conn, context, arguments.get("goal_id")))
+        policy = agents.policy_of(context)
+        markdown = bool(words) and (policy is None or policy.permits(_SEARCH_MARKDOWN))
+        goal_id = None if goal is None else goal.id
+        found = await service.notes.search(context.user_id, words, goal_id, limit=_FOUND, markdown=markdown)
+        foreign = bool(found.markdown) or any(one.read_from for one in found.notes)
+        trust: Trust = "untrusted" if foreign else "trusted"
+        notes = [f"{one.created_at:%Y-%m-%d} {one.title}\n{one.content[:_SHOWN_CHARS]}" for one in found.notes]
+        pages = ["\n".join((f"{one.path}: {one.title}", *one.lines)) for one in found.markdown]
+        shown: JsonObject = {
+            "notes": [{"note_id": one.id, "title": one.title} for one in found.notes],
+            "markdown": [one.path for one in found.markdown],
+        }
+        text = "\n\n".join([*notes, *pages, *([found.trouble] if found.trouble else [])])
         return ToolResult(text=text or "There are no such notes.", structured=shown, trust=trust)
 
     return search_notes

@@ -21,7 +21,7 @@ def register_native_tools(hub: HubContext, calls: BackgroundCalls) -> None:
     own = [get_status_tool(hub.status), get_tool_catalog_tool(toolbox, agents), *sending]
     handing_on = [spawn_subagent_tool(tasks), queue_task_tool(tasks, calls, toolbox), get_job_status_tool(tasks)]
     searching = ToolSearch(
-        toolbox, agents, hub.base.settings, hub.base.home, EmbeddingMeter(hub.services.ledger, "hub")
+        toolbox, agents, hub.base.settings, hub.base.home, EmbeddingMeter(hub.services.upkeep.ledger, "hub")
     ).tool()
     ruling = propose_rule_tool(hub.services.rules)
     plain = PlainMemory(toolbox, agents, hub.storage.database)
@@ -29,5 +29,5 @@ def register_native_tools(hub: HubContext, calls: BackgroundCalls) -> None:
     toolbox.add_native(
         [*own, *handing_on, *skill_tools(hub.services.skills), ruling, *hub.services.memory.native_tools(), *finding]
     )
-    toolbox.add_native(goal_tools(hub.services.goals, hub.storage.events, toolbox))
+    toolbox.add_native(goal_tools(hub.services.goals, hub.storage.events, toolbox, agents))
     register_with_memory(toolbox, [store_fact_tool(plain), search_memories_tool(plain)])

@@ -30,6 +30,7 @@ def main() -> None:
 
 def read_document(head: dict[str, object], data: bytes) -> dict[str, str | None]:
     """`head` says what it is: kind (html or pdf), url, charset, links."""
+    description = ""
     try:
         if head["kind"] == "pdf":
             pdf_text = importlib.import_module(f"{_LIBRARIES}.pdf_text")
@@ -41,11 +42,12 @@ def read_document(head: dict[str, object], data: bytes) -> dict[str, str | None]
             html_markdown = importlib.import_module(f"{_LIBRARIES}.html_markdown")
             charset = head.get("charset")
             text = decode_text(data, charset if isinstance(charset, str) else None, declared=True)
-            title, content = html_markdown.read_html(text, str(head["url"]), links=bool(head["links"]))
+            links = bool(head["links"])
+            title, description, content = html_markdown.read_html(text, str(head["url"]), links=links)
             note = "Only its beginning was read." if len(text) > html_markdown.MAX_HTML_CHARS else None
     except (MemoryError, RecursionError):
         return {"error": "The document is too complicated to be read."}
-    return {"title": title[:1000], "content": content[:MAX_CHARS], "note": note}
+    return {"title": title[:1000], "description": description[:2000], "content": content[:MAX_CHARS], "note": note}
 
 
 def _set_limits() -> None:

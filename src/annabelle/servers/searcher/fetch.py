@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -85,6 +86,7 @@ class FetchedPage(Result):
     status: int
     content_type: str
     title: str
+    description: str = Field(default="", description="What the page tells search engines about itself")
     content: str
     total_chars: int
     rest: str | None = Field(default=None, description="Workspace path of the whole text, if only a part is shown")
@@ -137,6 +139,7 @@ class FetchTool:
             status=answer.status,
             content_type=one_line(answer.content_type, 80),
             title=one_line(text.title, 300),
+            description=one_line(text.description, 500),
             content=shown.text,
             total_chars=shown.total_chars,
             rest=shown.rest,
@@ -183,7 +186,8 @@ class FetchTool:
             empty = (
                 None if text.content else "The page shows no text without its scripts; the browser tools can open it."
             )
-            return ExtractedText(text.title, text.content, " ".join(filter(None, (text.note or cut, empty))) or None)
+            note = " ".join(filter(None, (text.note or cut, empty))) or None
+            return replace(text, note=note)
         if kind == "text":
             content = await in_thread(
                 lambda stop: decode_text(answer.data, answer.charset, declared="xml" in answer.content_type)

@@ -16,6 +16,7 @@ _UNSEEN = (
     "//script|//style|//noscript|//template|//head|//svg|//iframe|//object|//*[@hidden]|//*[@aria-hidden='true']"
     f"|//*[contains({_STYLE},'display:none')]|//*[contains({_STYLE},'visibility:hidden')]"
 )
+_DESCRIPTION = "//meta[@name='description']|//meta[@property='og:description']"
 _BLOCKS = frozenset(
     (
         *("address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "figure", "footer", "form"),
@@ -37,6 +38,7 @@ class LxmlNode(Protocol):
     def getparent(self) -> LxmlNode | None: ...
     def drop_tree(self) -> None: ...
     def findtext(self, path: str) -> str | None: ...
+    def get(self, key: str) -> str | None: ...
 
 
 class ParseHtml(Protocol):
@@ -55,17 +57,19 @@ _LxmlError = cast("type[Exception]", lxml.etree.LxmlError)  # pyright: ignore[re
 _extract = cast("ExtractMarkdown", trafilatura.extract)
 
 
-def read_html(text: str, url: str, *, links: bool) -> tuple[str, str]:
-    """Its title and its text."""
+def read_html(text: str, url: str, *, links: bool) -> tuple[str, str, str]:
+    """Its title, its description of itself, and its text."""
     tree = _parsed(text[:MAX_HTML_CHARS])
     if tree is None:
-        return "", ""
+        return "", "", ""
     title = " ".join((tree.findtext(".//title") or "").split())
+    described = (" ".join((node.get("content") or "").split()) for node in tree.xpath(_DESCRIPTION))
+    description = next(filter(None, described), "")
     for node in tree.xpath(_UNSEEN):
         if node.getparent() is not None:
             node.drop_tree()
     content = _extract(tree, url=url, output_format="markdown", include_links=links, include_comments=False)
-    return title, (content or "").strip() or _body_text(tree)
+    return title, description, (content or "").strip() or _body_text(tree)
 
 
 def _parsed(page: str) -> LxmlNode | None:

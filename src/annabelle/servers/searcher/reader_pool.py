@@ -92,6 +92,7 @@ class ExtractedText:
     title: str
     content: str
     note: str | None = None
+    description: str = ""
 
 
 class ReaderPool:
@@ -117,7 +118,12 @@ class ReaderPool:
             raise Unavailable("The document is too complicated to be read.")
         if answer.get("error"):
             raise Unavailable(str(answer["error"]))
-        return ExtractedText(answer.get("title") or "", answer.get("content") or "", answer.get("note"))
+        return ExtractedText(
+            answer.get("title") or "",
+            answer.get("content") or "",
+            answer.get("note"),
+            answer.get("description") or "",
+        )
 
     async def close(self) -> None:
         """End idle processes."""

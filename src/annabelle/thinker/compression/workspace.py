@@ -1,4 +1,9 @@
-"""The workspace of a thread (CMP-01): open files, notes, tasks, last observations, and the tool `update_workspace`."""
+"""The workspace of a thread (CMP-01), and the tool `update_workspace`.
+
+It has two levels (CMP-11). The long-term one, the objective with its tasks and steps and the notes, is bounded when it
+is changed, so that every request has all of it, however much of the conversation was cut. The short-term one, the step
+that is next and the last observations, gets the room that is left.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +28,8 @@ from annabelle.thinker.selection.selection import LOCAL_SERVER
 MAX_FILES: Final = 10
 MAX_NOTES: Final = 50
 MAX_TASKS: Final = 50
+LONG_TERM_TOKENS: Final = 3_000
+"""Of objective, tasks and notes together; the rest of the workspace is for files and the short-term level."""
 
 _Path = Annotated[str, Field(min_length=1, max_length=400)]
 _Line = Annotated[str, Field(min_length=1, max_length=500)]
@@ -33,6 +40,7 @@ class WorkspaceTask(BaseModel):
 
     text: str
     done: bool = False
+    step_of: str = Field(default="", description="The task that this is a step of; empty for a task of its own")
 
 
 class WorkspaceState(BaseModel):
@@ -40,9 +48,27 @@ class WorkspaceState(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
+    objective: str = ""
     open_files: tuple[str, ...] = Field(default=(), max_length=MAX_FILES)
     notes: tuple[str, ...] = Field(default=(), max_length=MAX_NOTES)
     tasks: tuple[WorkspaceTask, ...] = Field(default=(), max_length=MAX_TASKS)
+    """Every step stands behind its task."""
+
+    def open_tasks(self) -> tuple[str, ...]:
+        """What is left to do, in order; a task comes after its steps."""
+        left = [task for task in self.tasks if not task.done]
+        waiting = {task.step_of for task in left}
+        return tuple(task.text for task in left if task.text not in waiting)
+
+    def render_long_term(self) -> str:
+        """All of the long-term level."""
+        shown = [f"{'  ' if task.step_of else ''}[{'x' if task.done else ' '}] {task.text}" for task in self.tasks]
+        sections = (
+            f"Objective: {self.objective}" if self.objective else "",
+            _render_list("Tasks", shown),
+            _render_list("Notes", [f"- {note}" for note in self.notes]),
+        )
+        return "\n".join(section for section in sections if section)
 
 
 class WorkspaceChange(BaseModel):
@@ -50,32 +76,57 @@ class WorkspaceChange(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    objective: _Line | None = None
     open_files: tuple[_Path, ...] = ()
     close_files: tuple[str, ...] = ()
     add_notes: tuple[_Line, ...] = ()
     remove_notes: tuple[str, ...] = ()
     add_tasks: tuple[_Line, ...] = ()
+    steps_of: str = ""
     done_tasks: tuple[str, ...] = ()
     remove_tasks: tuple[str, ...] = ()
 
 
 def apply_change(state: WorkspaceState, wanted: WorkspaceChange) -> WorkspaceState:
-    """The state after a change; raises InvalidArguments for unknown tasks and full lists. What is removed and added in
-    one change stays, so that a change is idempotent."""
+    """The state after a change; raises InvalidArguments for unknown tasks and where there is no room. What is removed
+    and added in one change stays, so that a change is idempotent."""
     files = [path for path in dict.fromkeys([*state.open_files, *wanted.open_files]) if path not in wanted.close_files]
     notes = [note for note in state.notes if note not in wanted.remove_notes or note in wanted.add_notes]
     notes += [note for note in wanted.add_notes if note not in notes]
-    known = {task.text for task in state.tasks}
-    missing = [text for text in wanted.done_tasks if text not in {*known, *wanted.add_tasks, *wanted.remove_tasks}]
-    if missing:
-        raise InvalidArguments(f"There is no task {missing[0]!r}.", hint="Name a task by its exact text.")
-    tasks = [task for task in state.tasks if task.text not in wanted.remove_tasks or task.text in wanted.add_tasks]
-    tasks += [WorkspaceTask(text=text) for text in dict.fromkeys(wanted.add_tasks) if text not in known]
-    tasks = [WorkspaceTask(text=task.text, done=task.done or task.text in wanted.done_tasks) for task in tasks]
+    tasks = _change_tasks(state.tasks, wanted)
     for name, many, most in (("files", files, MAX_FILES), ("notes", notes, MAX_NOTES), ("tasks", tasks, MAX_TASKS)):
         if len(many) > most:
             raise InvalidArguments(f"A workspace has room for {most} {name}.", hint="Take away what is done.")
-    return WorkspaceState(open_files=tuple(files), notes=tuple(notes), tasks=tuple(tasks))
+    objective = state.objective if wanted.objective is None else wanted.objective
+    made = WorkspaceState(objective=objective, open_files=tuple(files), notes=tuple(notes), tasks=tuple(tasks))
+    size = count_tokens(made.render_long_term())
+    if size > max(LONG_TERM_TOKENS, count_tokens(state.render_long_term())):
+        raise InvalidArguments(
+            f"The objective, tasks and notes have room for {LONG_TERM_TOKENS} tokens and would take {size}.",
+            hint="Remove what is done, or say it in fewer words.",
+        )
+    return made
+
+
+def _change_tasks(before: Sequence[WorkspaceTask], wanted: WorkspaceChange) -> list[WorkspaceTask]:
+    """The tasks after a change. A removed task goes with its steps; a task that is done is done with all of them."""
+    gone = set(wanted.remove_tasks) - set(wanted.add_tasks)
+    tasks = [task for task in before if not {task.text, task.step_of} & gone]
+    known = {task.text: task for task in tasks}
+    fresh = [text for text in dict.fromkeys(wanted.add_tasks) if text not in known]
+    missing = [text for text in wanted.done_tasks if text not in {*known, *fresh, *wanted.remove_tasks}]
+    parent = known.get(wanted.steps_of)
+    if wanted.steps_of and parent is None:
+        missing.append(wanted.steps_of)
+    if missing:
+        raise InvalidArguments(f"There is no task {missing[0]!r}.", hint="Name a task by its exact text.")
+    if parent is not None and (parent.step_of or (parent.done and fresh)):
+        raise InvalidArguments(f"{parent.text!r} takes no steps.", hint="Name a task that is not done and not a step.")
+    family = [n for n, task in enumerate(tasks, 1) if parent and parent.text in (task.text, task.step_of)]
+    end = max(family, default=len(tasks))
+    tasks[end:end] = [WorkspaceTask(text=text, step_of=wanted.steps_of) for text in fresh]
+    done = {task.text for task in tasks if task.done} | set(wanted.done_tasks)
+    return [task.model_copy(update={"done": bool({task.text, task.step_of} & done)}) for task in tasks]
 
 
 MAX_TOKENS: Final = 4_900
@@ -108,18 +159,20 @@ class ThreadWorkspace:
         """The workspace as text, within its budget; empty if there is nothing in it."""
         if self._stale:
             await self._read_files()
-        state = self.state
-        sections = [
-            _render_list("Tasks", [f"[{'x' if task.done else ' '}] {task.text}" for task in state.tasks]),
-            _render_list("Notes", [f"- {note}" for note in state.notes]),
-            _render_list("Seen last", [f"- {line}" for line in self._seen]) if state != WorkspaceState() else "",
-        ]
-        text = "\n".join(section for section in sections if section)
-        text = truncate_to_tokens(text, MAX_TOKENS)
-        return "\n".join(part for part in (self._render_files(MAX_TOKENS - count_tokens(text)), text) if part)
+        if self.state == WorkspaceState():
+            return ""
+        lasting = truncate_to_tokens(self.state.render_long_term(), MAX_TOKENS)
+        room = MAX_TOKENS - count_tokens(lasting)
+        passing = truncate_to_tokens(self._render_short_term(), room)
+        files = self._render_files(room - count_tokens(passing))
+        # What is cut where a limit is passed stands at the end.
+        return "\n".join(part for part in (lasting, files, passing) if part)
 
-    def open_tasks(self) -> tuple[str, ...]:
-        return tuple(task.text for task in self.state.tasks if not task.done)
+    def _render_short_term(self) -> str:
+        """What is next, and what was seen last."""
+        following = self.state.open_tasks()[:1]
+        sections = (*(f"Next: {text}" for text in following), _render_list("Seen last", [f"- {x}" for x in self._seen]))
+        return "\n".join(section for section in sections if section)
 
     def observe(self, tool: str, result: ToolResult) -> None:
         """Note the result of a call. Open files are read again, because any call may have changed them."""
@@ -213,9 +266,11 @@ _SCHEMA: Final[JsonObject] = {
         "close_files": _text_array("Paths to show no more"),
         "add_notes": _text_array("What to keep in mind"),
         "remove_notes": _text_array("Notes to drop, by their exact text"),
-        "add_tasks": _text_array("Steps to do"),
-        "done_tasks": _text_array("Tasks that are done, by their exact text"),
-        "remove_tasks": _text_array("Tasks to drop, by their exact text"),
+        "objective": {"type": "string", "description": "What all of it is for, in a sentence"},
+        "add_tasks": _text_array("Tasks of the objective, in order"),
+        "steps_of": {"type": "string", "description": "Make add_tasks the steps of this task, by its exact text"},
+        "done_tasks": _text_array("Tasks and steps that are done, by their exact text"),
+        "remove_tasks": _text_array("Tasks and steps to drop, by their exact text"),
     },
     "additionalProperties": False,
 }
@@ -224,8 +279,10 @@ SPEC: Final = ToolSpec(
     name=NAME,
     server=LOCAL_SERVER,
     original_name=NAME,
-    description="Change your workspace: the files you have open, your notes and your task list. You see it in "
-    "<workspace> with every step, always up to date, so there is no need to read an open file again.",
+    description="Change your workspace: the files you have open, your notes and your plan. You see it in <workspace> "
+    "with every step, always up to date, so there is no need to read an open file again. Begin long work with its "
+    "objective and tasks, split a large task into steps when you come to it, mark what is done, and note what you "
+    "found: earlier messages may be cut, the workspace is not.",
     input_schema=_SCHEMA,
     annotations=ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False),
 )
@@ -252,7 +309,7 @@ class UpdateWorkspace:
             return ToolResult.failure(InvalidArguments(f"{place}: {reason}.", field=place).body())
         except AnnabelleError as error:
             return ToolResult.failure(error.body())
-        left = len(self._workspace.open_tasks())
+        left = sum(not task.done for task in state.tasks)
         text = (
             f"{len(state.open_files)} files open, {len(state.notes)} notes, {left} of {len(state.tasks)} tasks to do."
         )

@@ -1,4 +1,4 @@
-"""Asks the cheap model for the facts of a conversation, or how to tidy facts (MEM-07). Stores nothing."""
+"""Asks the cheap model for facts of a conversation, how to tidy facts (MEM-07), or what a text says. Stores nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from typing import Final
 from pydantic import BaseModel
 from pydantic_ai.messages import ModelMessage
 
-from annabelle.core.contract import ExtractBrief, ExtractResult, TidyBrief, TidyFactsResult
+from annabelle.core.contract import (
+    ExtractBrief,
+    ExtractResult,
+    SummaryBrief,
+    SummaryResult,
+    TidyBrief,
+    TidyFactsResult,
+)
 from annabelle.core.errors import AnnabelleError, StorageTrouble, Unavailable
 from annabelle.core.failpoints import failpoint
 from annabelle.core.ids import new_id
@@ -20,9 +27,9 @@ from annabelle.durable.steps import ERROR, failure_outcome, success_outcome, unw
 from annabelle.llm.types import ModelRequest
 from annabelle.thinker import failpoints
 from annabelle.thinker.compression.message_text import response_text
-from annabelle.thinker.engine import EXTRACT_WORKFLOW, TIDY_WORKFLOW, WorkflowEngine
+from annabelle.thinker.engine import EXTRACT_WORKFLOW, SUMMARISE_WORKFLOW, TIDY_WORKFLOW, WorkflowEngine
 from annabelle.thinker.learning import prompts
-from annabelle.thinker.learning.model_answers import parse_actions, parse_facts
+from annabelle.thinker.learning.model_answers import parse_actions, parse_facts, parse_summary
 from annabelle.thinker.loop.deps import ThinkerDeps
 from annabelle.thinker.summary_model import ask_once, is_too_small
 
@@ -62,6 +69,7 @@ class DurableAnswers:
 
 
 TOO_SMALL: Final = "The packaged model is too small to learn facts; a larger one has to be configured."
+UNSUMMARISED: Final = "The packaged model is too small to sum up a text; a larger one has to be configured."
 _MOST_OUTPUT_TOKENS: Final = 4_000
 # Besides the model's own time: reserving and settling at a slow ledger.
 _SLACK_SECONDS: Final = 90.0
@@ -81,13 +89,14 @@ class _LearningQuestion:
 
 
 class FactLearner:
-    """Answers `/extract-facts` and `/tidy-facts`; the hub uses the answers."""
+    """Answers `/extract-facts`, `/tidy-facts` and `/summarise`; the hub uses the answers."""
 
     def __init__(self, deps: ThinkerDeps) -> None:
         self._deps = deps
         self._answers = DurableAnswers(deps.engine)
         deps.engine.workflow(EXTRACT_WORKFLOW, self._extract)
         deps.engine.workflow(TIDY_WORKFLOW, self._tidy)
+        deps.engine.workflow(SUMMARISE_WORKFLOW, self._summarise)
 
     async def extract(self, brief: ExtractBrief) -> ExtractResult:
         """The facts in some turns. A repeated id costs no second model call."""
@@ -100,6 +109,12 @@ class FactLearner:
         if await is_too_small(self._deps.model):
             return TidyFactsResult(refused=TOO_SMALL)
         return TidyFactsResult.model_validate(await self._ask_once(TIDY_WORKFLOW, brief.tidy_id, brief))
+
+    async def summarise(self, brief: SummaryBrief) -> SummaryResult:
+        """What a text says. A repeated id costs no second model call."""
+        if await is_too_small(self._deps.model):
+            return SummaryResult(refused=UNSUMMARISED)
+        return SummaryResult.model_validate(await self._ask_once(SUMMARISE_WORKFLOW, brief.summary_id, brief))
 
     async def _ask_once(self, workflow: str, question_id: str, brief: BaseModel) -> object:
         wait = self._deps.settings.llm_summary_timeout_seconds + _SLACK_SECONDS
@@ -133,6 +148,18 @@ class FactLearner:
             brief.tidy_id, brief.user_id, brief.trace_id, prompts.build_tidy_prompt(brief.facts), read_answer
         )
         return await self._run_question("facts.tidied", question)
+
+    async def _summarise(self, argument: JsonObject) -> JsonObject:
+        brief = SummaryBrief.model_validate(argument["brief"])
+
+        def read_answer(answer: str) -> tuple[BaseModel, JsonObject]:
+            result = parse_summary(answer)
+            return result, {"chars": len(result.summary), "refused": result.refused}
+
+        question = _LearningQuestion(
+            brief.summary_id, brief.user_id, brief.trace_id, prompts.build_summary_prompt(brief), read_answer
+        )
+        return await self._run_question("text.summarised", question)
 
     async def _run_question(self, event: str, question: _LearningQuestion) -> JsonObject:
         """The workflow: one step, so that only the parsed outcome is recorded."""

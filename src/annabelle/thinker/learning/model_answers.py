@@ -19,6 +19,7 @@ from annabelle.core.contract import (
     KnownFact,
     LearntFact,
     PastTurn,
+    SummaryResult,
     TidyAction,
     TidyBrief,
     TidyFactsResult,
@@ -218,6 +219,7 @@ def _is_secret(text: str) -> bool:
 
 
 _REASON_CHARS = 300
+_SUMMARY_CHARS = 1_500
 
 
 class TidyProposal(StrictElement):
@@ -228,6 +230,12 @@ class TidyProposal(StrictElement):
     fact: str | None = Field(default=None, min_length=3, max_length=_FACT_CHARS)
     category: FactCategory | None = None
     reason: str = Field(default="", max_length=2_000)
+
+
+def parse_summary(answer: str) -> SummaryResult:
+    """The answer in one paragraph, without secrets, or why there is none."""
+    text = Redactor()(" ".join(answer.split()))
+    return SummaryResult(summary=text[:_SUMMARY_CHARS], refused=None if text else "The model summed up nothing.")
 
 
 def parse_actions(answer: str, brief: TidyBrief) -> TidyFactsResult:

@@ -11,6 +11,7 @@ from typing import Final, Literal, get_args
 from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
 
 from annabelle.core.tools import ToolSpec
+from annabelle.core.trust import Trust
 from annabelle.language.lexicon import Lexicon, load_lexicon
 from annabelle.policy.intent.action_kinds import ActionKind
 
@@ -42,6 +43,10 @@ class ToolAction:
     tool: str
     reads_only: bool
     outcome: ActionOutcome
+    arguments: tuple[str, ...] = ()
+    """Names of the parameters that were given, as far as the tool declares them."""
+    trust: Trust = "untrusted"
+    """Of the result."""
 
     def supports(self, kind: ActionKind) -> bool:
         """Whether this call may have done what a claim of this kind says."""

@@ -18,7 +18,7 @@ from annabelle.thinker.loop.deps import ThinkerDeps, TurnScope
 from annabelle.thinker.loop.parked_turn import UnansweredCalls, park_turn
 from annabelle.thinker.loop.response_review import ResponseReviewer
 from annabelle.thinker.loop.turn_progress import LoopOutcome, TurnProgress
-from annabelle.thinker.selection.selection import ToolSelection
+from annabelle.thinker.selection.selection import SEARCH_TOOLS, ToolSelection
 
 RESULT_MAX_CHARS = 60_000
 _SUMMARY_CHARS = 300
@@ -107,7 +107,6 @@ def _summarise_text(text: str) -> str:
     return line if len(line) <= _SUMMARY_CHARS else line[: _SUMMARY_CHARS - 1] + "…"
 
 
-SEARCH_TOOLS: Final = "search_tools"
 SENDING_TOOLS: Final = frozenset({"send_message", "send_telegram"})
 _SENT_TEXT_FIELDS: Final = ("text", "message", "content")
 
@@ -247,19 +246,22 @@ class ToolBatch:
             self._scope.workspace.observe(call.name, result)
         if result.is_error:
             unknown = is_outcome_unknown(result)
-            self._record_action(call, "unknown" if unknown else "failed")
+            self._record_action(call, "unknown" if unknown else "failed", result)
             if unknown:
                 progress.unknown_outcomes.append(call.call_id)
         else:
-            self._record_action(call, "done")
+            self._record_action(call, "done", result)
             progress.add_used_tool(call.name)
             self._offer_found_tools(call, result)
             progress.last_result = result.text
         return format_for_model(call, result)
 
-    def _record_action(self, call: PlannedCall, outcome: ActionOutcome) -> None:
-        only_reads = is_read_only(call.name, self.selection.spec(call.name))
-        self._progress.actions.append(ToolAction(call.name, only_reads, outcome))
+    def _record_action(self, call: PlannedCall, outcome: ActionOutcome, result: ToolResult) -> None:
+        spec = self.selection.spec(call.name)
+        declared = cast("JsonObject", spec.input_schema.get("properties") or {}) if spec is not None else {}
+        names = tuple(name for name in call.arguments if name in declared)
+        only_reads = is_read_only(call.name, spec)
+        self._progress.actions.append(ToolAction(call.name, only_reads, outcome, names, result.trust))
 
     def _offer_found_tools(self, call: PlannedCall, result: ToolResult) -> None:
         """From the next step on, offer the tools found with `search_tools`."""

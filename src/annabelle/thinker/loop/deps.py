@@ -19,6 +19,7 @@ from annabelle.thinker.loop.direct_call import DirectCall, DirectCalls
 from annabelle.thinker.prompt.memory_recall import MemoryRecall
 from annabelle.thinker.prompt.prompt import LayeredPromptBuilder, TurnPrompt
 from annabelle.thinker.prompt.skill_offer import SkillOffers
+from annabelle.thinker.prompt.tool_hints import ToolPatterns
 from annabelle.thinker.selection.selection import LocalTool, ToolSelection, ToolSelector
 from annabelle.thinker.session.conversations import Conversations
 from annabelle.thinker.summary_model import ThinkerModel
@@ -45,6 +46,7 @@ class ThinkerDeps:
     workspaces: Workspaces | None = None
     direct_calls: DirectCalls | None = None
     skills: SkillOffers | None = None
+    tool_patterns: ToolPatterns | None = None
     notices: ChatNotices = field(default_factory=ChatNotices)
 
 

@@ -194,7 +194,7 @@ class AgentLoop:
                 messages=scope.prompt.conversation(self.progress.messages),
                 goal=scope.prompt.user,
                 workspace=workspace,
-                open_tasks=() if scope.workspace is None else scope.workspace.open_tasks(),
+                open_tasks=() if scope.workspace is None else scope.workspace.state.open_tasks(),
                 model=await self._model_name(),
             )
         )

@@ -27,11 +27,12 @@ THINKING: Final = "thinking"
 MEMORIES: Final = "memories"
 UNASKED: Final = "said-unasked"
 WORKING_MATERIAL: Final = "working-material"
+WORKED_BEFORE: Final = "worked-before"
 
 # The sections of a turn's prompt. Rare names, because pasted text often holds <user> or <profile>.
 SECTIONS: Final = (
     USER_PROFILE, SUMMARY, NOW, EARLIER_SESSIONS, PLAYBOOKS, AVAILABLE_SKILLS, WORKSPACE, THINKING, MEMORIES,
-    UNASKED, WORKING_MATERIAL,
+    UNASKED, WORKING_MATERIAL, WORKED_BEFORE,
 )  # fmt: skip
 
 # Invisible characters and those that change the reading direction: a tag name with one in it still reads as the name.

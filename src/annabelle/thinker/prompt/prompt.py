@@ -2,8 +2,8 @@
 
 The system message holds what changes least: preamble, persona, profile. Then comes the history, after a summary of
 what is no longer in it. Right before the user's words come the fresh layers: the time, earlier sessions, playbooks,
-skills, workspace, thinking and memories. The session stores only the user's own words, so requests keep the same
-beginning and a provider's cache hits.
+skills, workspace, thinking, a hint and memories. The session stores only the user's own words, so requests keep the
+same beginning and a provider's cache hits.
 """
 
 from __future__ import annotations
@@ -224,6 +224,7 @@ class TurnContext:
     playbooks: tuple[Playbook, ...] = ()
     unasked: tuple[str, ...] = ()
     skills: OfferedSkills = field(default_factory=OfferedSkills)
+    hint: PromptLayer = field(default_factory=PromptLayer)
     instructions: str = ""
     sections: tuple[BriefSection, ...] = ()
 
@@ -237,6 +238,7 @@ class FreshContext:
     earlier: str = ""
     playbooks: str = ""
     skills: str = ""
+    hint: str = ""
     memories: str = ""
     unasked: str = ""
     sections: str = ""
@@ -249,7 +251,7 @@ class FreshContext:
         working = build_section(WORKSPACE, workspace, WORKSPACE_TOKENS).text
         thought = build_section(THINKING, thinking, THINKING_TOKENS).text
         earlier, recent = (self.earlier, self.playbooks, self.skills, self.sections), (self.memories, self.unasked)
-        layers = (now, *earlier, working, thought, *recent)
+        layers = (now, *earlier, working, thought, self.hint, *recent)
         return "\n".join(layer for layer in layers if layer)
 
 
@@ -314,6 +316,7 @@ class LayeredPromptBuilder:
                 "earlier-sessions": earlier,
                 "playbooks": playbooks,
                 "skills": skills,
+                "hint": context.hint,
                 "instructions": PromptLayer(instructions),
                 "sections": sections,
                 "memories": memories,
@@ -344,6 +347,7 @@ class LayeredPromptBuilder:
                 earlier=earlier.text,
                 playbooks=playbooks.text,
                 skills=skills.text,
+                hint=context.hint.text,
                 memories=memories.text,
                 unasked=build_section(UNASKED, "\n".join(context.unasked), UNASKED_TOKENS).text,
                 sections=sections.text,

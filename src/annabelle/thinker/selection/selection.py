@@ -152,6 +152,7 @@ def select_required(required: Iterable[str], tools: Iterable[ToolSpec]) -> ToolS
 
 
 LOCAL_SERVER: Final = "thinker"
+SEARCH_TOOLS: Final = "search_tools"
 
 
 class LocalTool(Protocol):

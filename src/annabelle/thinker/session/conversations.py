@@ -15,7 +15,7 @@ from annabelle.thinker.prompt.clock import format_day
 from annabelle.thinker.session.archive_search import ArchiveSearch, HistoryTool
 from annabelle.thinker.session.archiver import WAITED_FOR_SECONDS, SessionArchiver
 from annabelle.thinker.session.compaction import Compactor
-from annabelle.thinker.session.records import Archive, SessionTurn
+from annabelle.thinker.session.records import Archive, ArchiveReason, SessionTurn
 from annabelle.thinker.session.session_store import SessionStore, SessionView
 
 _log = logging.getLogger(__name__)
@@ -72,9 +72,11 @@ class Conversations:
         self._archivist.touch(thread_id)
         await self._store.append(thread_id, record)
 
-    def answered(self, thread_id: str) -> None:
-        """Called after the answer: compact a long session in the background."""
-        self._start_background(self._compact_if_due(thread_id))
+    def answered(self, thread_id: str, archive_as: ArchiveReason | None = None) -> None:
+        """Called after the answer: archive or compact the session in the background."""
+        self._start_background(
+            self._compact_if_due(thread_id) if archive_as is None else self._archive_as(thread_id, archive_as)
+        )
 
     async def clear(self, thread_id: str, *, by_model: bool = True) -> None:
         """Archive the conversation and start with an empty history."""
@@ -89,6 +91,12 @@ class Conversations:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._store.close()
+
+    async def _archive_as(self, thread_id: str, reason: ArchiveReason) -> None:
+        try:
+            await self._archivist.archive(thread_id, reason)
+        except AnnabelleError as error:  # it is archived once it is idle
+            _log.warning("%s was not archived: %s", thread_id, error.message)
 
     async def _compact_if_due(self, thread_id: str) -> None:
         try:

@@ -1,0 +1,276 @@
+"""Tasks of goals: delegated, carried out in the background, ended with a note, tried again (AGE-03, AGE-07, AGE-13)."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from annabelle.core.contract import TurnBrief, TurnResult
+from annabelle.core.errors import NotAllowed, NotFound, ProviderDown
+from annabelle.core.messages import OWNER, InboundMessage
+from annabelle.core.tools import JsonObject
+from annabelle.store import goals, messages, threads
+from hub.goals.house import GoalHouse, call
+
+RESEARCH = call("create_task", title="Find teachers", instructions="Find three piano teachers nearby.")
+
+
+def delegate(brief: TurnBrief, task: JsonObject = RESEARCH, does: list[JsonObject] | None = None) -> JsonObject:
+    """The goal hands research on; the task does what it is told and reports."""
+    if brief.channel == "task":
+        return {"calls": does or [], "say": "Three teachers: Ann, Bo and Cy."}
+    return {"calls": [task], "say": "I am on it."}
+
+
+@pytest.mark.req("AGE-03", "AGE-01")
+async def test_a_task_knows_the_goal_and_its_instructions_and_ends_with_a_note(house: GoalHouse) -> None:
+    goal = await house.add(instructions="Be gentle.")
+    house.play(delegate)
+    await house.say(goal, "Find me a teacher.")
+    brief = next(one for one in house.thinker.briefs if one.channel == "task")
+    assert "Be gentle." in brief.instructions
+    assert brief.text == "Find three piano teachers nearby."
+    assert brief.sections == ()
+    assert not brief.conversational
+    assert brief.limits is not None
+    assert (brief.limits.max_steps, brief.limits.wall_clock_seconds) == (20, 600)
+    (note,) = await house.notes(goal)
+    assert (note.title, note.content) == ("Find teachers", "Three teachers: Ann, Bo and Cy.")
+    (task,) = await house.tasks(goal)
+    assert task.state == "completed"
+    assert any("Three teachers" in text and text.startswith("Piano:") for text in await house.heard())
+    assert (await house.goal(goal)).state == "waiting"
+
+
+@pytest.mark.req("AGE-03", "AGE-05")
+async def test_a_task_has_its_parents_tools_and_none_of_its_own_to_talk_or_delegate(house: GoalHouse) -> None:
+    goal = await house.add()
+    tried = [
+        call("send_message", message="hello"),
+        call("create_task", title="x", instructions="y"),
+        call("manage_learning", action="save", content="z"),
+        call("send_letter", to="a@example.net"),
+        call("look_around"),
+    ]
+    house.play(lambda brief: delegate(brief, does=tried))
+    await house.say(goal, "Find me a teacher.")
+    refused = [(answer.get("error") or answer).get("code") for answer in house.thinker.answers]
+    assert refused.count(NotAllowed.code) == 4
+    assert house.house.calls == 1
+
+
+@pytest.mark.req("AGE-05", "AGE-03")
+async def test_a_task_cannot_be_given_tools_that_its_parent_has_not(house: GoalHouse) -> None:
+    goal = await house.add()
+    wide = call("create_task", title="x", instructions="y", tools=["send_letter"])
+    house.play(lambda brief: delegate(brief, wide))
+    await house.say(goal)
+    assert "may not have send_letter" in str(house.thinker.answers)
+    assert await house.tasks(goal) == []
+    narrow = call("create_task", title="x", instructions="y", tools=["look_around"])
+    house.play(lambda brief: delegate(brief, narrow))
+    await house.say(goal)
+    brief = next(one for one in house.thinker.briefs if one.channel == "task")
+    assert set(brief.required_tools or ()) == {"create_note", "emit_progress", "update_workspace", "look_around"}
+
+
+@pytest.mark.req("AGE-03", "TRU-03")
+async def test_what_a_task_read_from_outside_labels_its_note_and_what_it_says(house: GoalHouse) -> None:
+    goal = await house.add()
+    house.play(lambda brief: delegate(brief, does=[call("read_inbox")]))
+    await house.say(goal)
+    (note,) = await house.notes(goal)
+    assert note.read_from == ["read_inbox"]
+
+
+@pytest.mark.req("AGE-07")
+async def test_only_the_agent_itself_has_the_type_of_its_run_and_a_task_has_it_as_origin(house: GoalHouse) -> None:
+    goal = await house.add(check_in={"frequency": "daily", "time": "13:30"})
+    house.play(delegate)
+    await house.house.run(timedelta(hours=2))
+    await house.rest()
+
+    def load(conn) -> list[JsonObject]:
+        found = messages.list_agent_turns(conn, "annabelle", 50)
+        return [one.metadata | {"channel": one.channel} for one in found]
+
+    runs = await house.read(load)
+    of_goal = next(one for one in runs if one["channel"] == "goal")
+    of_task = next(one for one in runs if one["channel"] == "task")
+    assert of_goal["type"] == "agent_check_in"
+    assert "type" not in of_task
+    assert of_task["origin_type"] == "agent_check_in"
+    assert (await house.tasks(goal))[0].request["origin_type"] == "agent_check_in"
+
+
+@pytest.mark.req("AGE-13", "THR-05")
+async def test_a_task_that_failed_is_paused_with_the_time_of_its_next_try_and_tried_again(house: GoalHouse) -> None:
+    goal = await house.add()
+    down = ProviderDown("The model is away.")
+    fails = True
+
+    async def turn(brief: TurnBrief) -> TurnResult:
+        if brief.channel == "task" and fails:
+            return TurnResult(message_id=brief.message_id, success=False, error=down.body())
+        return await original(brief)
+
+    original, house.thinker._turn = house.thinker._turn, turn
+    house.play(delegate)
+    await house.say(goal)
+    (task,) = await house.tasks(goal)
+    assert task.state == "paused"
+    assert task.next_try_at == house.clock.now() + timedelta(minutes=5)
+
+    def error_of(conn) -> JsonObject:
+        thread = threads.find_open_thread(conn, channel="task", chat_id=task.id, user_id=OWNER, agent_id="annabelle")
+        return next(one.metadata for one in messages.list_messages(conn, thread.id, OWNER) if one.source == "error")
+
+    told = await house.read(error_of)
+    assert told["retryable"] is True
+    assert told["retry_at"] == task.next_try_at.isoformat()
+    assert (told["attempt"], told["attempts"]) == (1, 5)
+
+    await house.hub.services.upkeep.health.run()
+    assert (await house.tasks(goal))[0].state == "paused"
+    fails = False
+    await house.clock.jump(task.next_try_at)
+    report = await house.hub.services.upkeep.health.run()
+    await house.rest()
+    assert report.retried == 1
+    assert (await house.tasks(goal))[0].state == "completed"
+    assert len(await house.notes(goal)) == 1
+
+
+@pytest.mark.req("AGE-13", "THR-05")
+async def test_a_task_gives_up_after_five_failures(house: GoalHouse) -> None:
+    goal = await house.add()
+    down = ProviderDown("The model is away.")
+
+    async def turn(brief: TurnBrief) -> TurnResult:
+        if brief.channel == "task":
+            return TurnResult(message_id=brief.message_id, success=False, error=down.body())
+        return await original(brief)
+
+    original, house.thinker._turn = house.thinker._turn, turn
+    house.play(delegate)
+    await house.say(goal)
+    waits = []
+    for _ in range(4):
+        (task,) = await house.tasks(goal)
+        assert task.next_try_at is not None
+        waits.append(task.next_try_at - house.clock.now())
+        await house.clock.jump(task.next_try_at)
+        await house.hub.services.upkeep.health.run()
+        await house.rest()
+    assert waits == [timedelta(minutes=5 * 2**n) for n in range(4)]
+    (task,) = await house.tasks(goal)
+    assert task.state == "cancelled"
+    assert any("was not finished" in text for text in await house.heard())
+
+
+@pytest.mark.req("AGE-03")
+async def test_a_goal_deleted_while_its_task_runs_ends_the_task(house: GoalHouse) -> None:
+    goal = await house.add()
+    house.play(delegate)
+    original = house.thinker._turn
+    started, deleted = asyncio.Event(), asyncio.Event()
+
+    async def turn(brief: TurnBrief) -> TurnResult:
+        if brief.channel == "task":
+            started.set()
+            await deleted.wait()
+        return await original(brief)
+
+    house.thinker._turn = turn
+    await house.service.say(goal, "Find me a teacher.")
+    await started.wait()
+    await house.service.delete(goal.id, OWNER)
+    deleted.set()
+    await house.rest()
+    assert await house.read(lambda conn: goals.list_notes(conn, OWNER)) == []
+    assert await house.tasks(goal) == []
+
+
+@pytest.mark.req("AGE-03")
+async def test_a_cancelled_task_leaves_no_note(house: GoalHouse) -> None:
+    goal = await house.add()
+    house.play(delegate)
+    original = house.thinker._turn
+
+    async def turn(brief: TurnBrief) -> TurnResult:
+        if brief.channel == "task":
+            await house.service.cancel_task(brief.chat_id, OWNER)
+        return await original(brief)
+
+    house.thinker._turn = turn
+    await house.say(goal)
+    (task,) = await house.tasks(goal)
+    assert task.state == "cancelled"
+    assert await house.notes(goal) == []
+    again = await house.service.retry_task(task.id, OWNER)
+    assert again.state == "active"
+    house.thinker._turn = original
+    await house.rest()
+
+
+@pytest.mark.req("AGE-03")
+async def test_a_goal_has_at_most_five_tasks_at_once(house: GoalHouse) -> None:
+    goal = await house.add()
+    many = [call("create_task", title=f"t{n}", instructions="y") for n in range(6)]
+    original = house.thinker._turn
+
+    async def turn(brief: TurnBrief) -> TurnResult:
+        if brief.channel == "task":
+            return TurnResult(message_id=brief.message_id, success=False, error=ProviderDown("Away.").body())
+        return await original(brief)
+
+    house.thinker._turn = turn
+    house.play(lambda _brief: {"calls": many})
+    await house.say(goal)
+    assert len(await house.tasks(goal)) == 5
+    assert "5 tasks are under way" in str(house.thinker.answers[-1])
+
+
+@pytest.mark.req("AGE-03", "AGE-05")
+async def test_progress_of_a_task_is_shown_while_it_runs(house: GoalHouse) -> None:
+    goal = await house.add()
+    seen: list[object] = []
+    house.play(lambda brief: delegate(brief, does=[call("emit_progress", message="Reading page 2")]))
+
+    def look() -> None:
+        seen.append(1)
+
+    house.thinker.before_end = look
+    await house.say(goal)
+    task = (await house.tasks(goal))[0]
+
+    def events(conn):
+        thread = threads.find_open_thread(conn, channel="task", chat_id=task.id, user_id=OWNER, agent_id="annabelle")
+        return [one.data for one in threads.list_events_after(conn, thread.id, OWNER)]
+
+    assert any(data.get("progress") == "Reading page 2" for data in await house.read(events))
+
+
+@pytest.mark.req("AGE-03")
+async def test_nobody_can_write_into_a_task(house: GoalHouse) -> None:
+    goal = await house.add()
+    house.play(delegate)
+    await house.say(goal)
+    (task,) = await house.tasks(goal)
+    said = InboundMessage(channel="task", chat_id=task.id, sender_id=OWNER, text="hello")
+    with pytest.raises(NotAllowed):
+        await house.hub.conversations.gate.receive(said)
+    assert task.id not in [one.chat_id for one in await house.read(lambda conn: threads.list_threads(conn, OWNER))]
+
+
+@pytest.mark.req("AGE-13")
+async def test_tasks_of_others_are_not_found(house: GoalHouse) -> None:
+    goal = await house.add()
+    house.play(delegate)
+    await house.say(goal)
+    (task,) = await house.tasks(goal)
+    for act in (house.service.retry_task, house.service.cancel_task):
+        with pytest.raises(NotFound, match="no task"):
+            await act(task.id, "mallory")
