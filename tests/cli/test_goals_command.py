@@ -81,7 +81,7 @@ def test_the_feed_says_when_it_comes_and_can_be_moved(running: dict[str, str]) -
     assert "nothing in your feed" in run(running, "feed").stdout
     assert "no goal yet" in run(running, "feed", "schedule", "--morning", "07:00").stderr
     run(running, "goals", "new", "--title", "Garden")
-    moved = shown(running, "feed", "schedule", "--morning", "07:00", "--evening", "off")
+    moved = shown(running, "feed", "schedule", "--morning", "7:00", "--evening", "off")
     assert (moved["morning"], moved["afternoon"], moved["evening"]) == ("07:00", "13:00", None)
     assert "off" in run(running, "feed", "schedule").stdout
     assert shown(running, "feed", "history") == {"items": [], "before": None}

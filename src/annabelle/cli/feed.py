@@ -7,7 +7,7 @@ from typing import Annotated, cast
 import typer
 
 from annabelle.cli.hub_client import get_json, post_json
-from annabelle.cli.local_time import format_local
+from annabelle.cli.local_time import format_local, read_clock_time
 from annabelle.cli.options import Json, command_app, run_by_default
 from annabelle.cli.output import clean, print_json, print_line, print_paragraph, print_rows
 from annabelle.core.tools import JsonObject
@@ -37,7 +37,11 @@ def history(last: Most = 50, before: Before = None, json: Json = False) -> None:
 def schedule(morning: Part = None, afternoon: Part = None, evening: Part = None, json: Json = False) -> None:
     """Show when the feed comes, or change it."""
     given = {"morning": morning, "afternoon": afternoon, "evening": evening}
-    changes: JsonObject = {part: None if time == "off" else time for part, time in given.items() if time is not None}
+    changes: JsonObject = {
+        part: None if time == "off" else read_clock_time(time) or time
+        for part, time in given.items()
+        if time is not None
+    }
     found = post_json("/feed/schedule", changes) if changes else get_json("/feed/schedule")
     rows = [(part, str(found[part] or "off")) for part in given]
     print_rows(found, ("FEED", f"TIME ({found['timeZone']})"), rows, "", json=json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Final, cast
 from urllib.parse import quote
 
@@ -11,7 +10,7 @@ import typer
 from annabelle.cli.chat import is_interactive, talk
 from annabelle.cli.hub_client import get_json, get_rows, post_json
 from annabelle.cli.hub_process import temporary_hub
-from annabelle.cli.local_time import format_local
+from annabelle.cli.local_time import format_local, read_clock_time
 from annabelle.cli.memory.client import confirm
 from annabelle.cli.options import Json, command_app, run_by_default
 from annabelle.cli.output import clean, print_json, print_line, print_outcome, print_rows
@@ -204,9 +203,8 @@ def _read_when(text: str) -> JsonObject:
     """A check-in in words: how often or on which day, and a time."""
     found: JsonObject = {}
     for word in text.casefold().split():
-        clock = re.fullmatch(r"(\d{1,2}):(\d{2})", word)
-        if clock is not None:
-            found["time"] = f"{int(clock[1]):02}:{clock[2]}"
+        if (clock := read_clock_time(word)) is not None:
+            found["time"] = clock
         elif word in _DAYS:
             found |= {"frequency": "weekly", "day": word}
         elif word in ("daily", "weekdays", "weekly"):
