@@ -33,8 +33,9 @@ def test_the_document_names_every_operation_its_errors_and_its_security(shared_h
     assert not any(path.startswith("/internal") for path in document["paths"])
 
 
-# What a tool's arguments must be depends on the tool, one thing to forget is named in one of two ways, and a rule is a
-# sentence that must be understood, so what fits the document may still be refused with 422. What is said to an agent as
+# What a tool's arguments must be depends on the tool, one thing to forget is named in one of two ways, a rule is a
+# sentence that must be understood, and a goal has tools that exist, so what fits the document may still be refused with
+# 422. What is said to an agent as
 # to a model is refused as OpenAI does.
 CONFIG = """
 [[operations]]
@@ -50,6 +51,10 @@ include-path = "/rules"
 checks.positive_data_acceptance.expected-statuses = ["2xx", "401", "403", "404", "409", "422", "429"]
 
 [[operations]]
+include-path-regex = "^/goals$|^/goals/[^/]+/update$"
+checks.positive_data_acceptance.expected-statuses = ["2xx", "401", "403", "404", "409", "422", "429"]
+
+[[operations]]
 include-path = "/memory/forget"
 checks.positive_data_acceptance.expected-statuses = ["2xx", "401", "403", "404", "409", "422", "429"]
 """
@@ -61,6 +66,8 @@ def test_a_schema_driven_fuzzer_finds_nothing(make_hub: Callable[..., HubProcess
     # Turns are not what is fuzzed: a paused agent answers every message at once.
     hub = make_hub().start()
     hub.http.post("/agents/annabelle/pause", json={"reason": "fuzzing"})
+    goal = {"title": "Learn the piano", "learnings": ["I have a keyboard."], "tools": []}  # for what needs one
+    assert hub.http.post("/goals", json=goal).status_code == 201
     document = hub.http.get("/openapi.json").json()
     for stream in ("/events", "/threads/{thread_id}/events"):
         del document["paths"][stream]  # endless by nature; the other tests read them

@@ -143,6 +143,12 @@ async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(
         "/notes/{note_id}/update", "/commands", "/tokens", "/tokens/{name}/rotate", "/tokens/{name}/revoke",
         "/hooks/{secret}",  # whoever knows the secret
         "/v1/models", "/v1/models/{model}", "/v1/chat/completions",
+        "/goals", "/goals/reorder", "/goals/{named}", "/goals/{named}/update", "/goals/{named}/archive",
+        "/goals/{named}/reopen", "/goals/{named}/delete", "/goals/{named}/reset", "/goals/{named}/check-in",
+        "/goals/{named}/learnings", "/goals/{named}/learnings/{learning_id}/update",
+        "/goals/{named}/learnings/{learning_id}/remove", "/goals/{named}/messages",
+        "/tasks", "/tasks/{task_id}", "/tasks/{task_id}/retry", "/tasks/{task_id}/cancel",
+        "/feed", "/feed/history", "/feed/schedule", "/user-agent",
     }  # fmt: skip
 
 

@@ -154,6 +154,11 @@ def complete_task(conn: Connection, task: StoredTask, text: str, trust: str, at:
     return ended
 
 
+def result_note_id(task_id: str) -> str:
+    """Id of the note that a task ends with."""
+    return task_id.replace("task_", "note_", 1)
+
+
 def _complete(conn: Connection, task: StoredTask, ended: EndedTurn) -> list[StoredEvent]:
     text = ended.result.text.strip() or "It found nothing."
     foreign = tool_calls.list_untrusted_tools(conn, ended.message.id)
@@ -168,7 +173,7 @@ def _complete(conn: Connection, task: StoredTask, ended: EndedTurn) -> list[Stor
         written_by="agent",
         read_from=foreign or None,
     )
-    note_id = goals.add_note(conn, note, at=ended.at).id
+    note_id = goals.add_note(conn, note, result_note_id(task.id), ended.at).id
     about: JsonObject = {"note_id": note_id, "trust": trust, "name": task.name}
     return _tell(conn, task, f"The task “{task.name}” is done.\n\n{text}", "completed", about)
 

@@ -65,6 +65,7 @@ def _describe(found: JsonObject) -> list[tuple[str, str]]:
         ("model", describe_agent_model(agent)),
         ("process", "none" if agent["pid"] is None else f"{agent['pid']} at port {agent['port']}"),
         ("turns now", str(agent["turns"])),
+        *(("running", _describe_lock(lock)) for lock in cast("list[JsonObject]", found["running"])),
         ("restarts", f"{agent['restartCount']}{', keeps dying' if agent['flapping'] else ''}"),
         ("last active", _moment(agent["lastActivityAt"]) if agent["lastActivityAt"] else "not since Annabelle started"),
         ("costs today", f"${found['costTodayUsd']:.4f} for {found['callsToday']} calls"),
@@ -79,6 +80,11 @@ def _describe(found: JsonObject) -> list[tuple[str, str]]:
     if found["backgroundPause"]:
         lines.append(("background", f"paused: {found['backgroundPause']}"))
     return [(name, clean(text)) for name, text in lines]
+
+
+def _describe_lock(lock: JsonObject) -> str:
+    what = f" ({lock['type']})" if lock["type"] else ""
+    return f"{lock['messageId']}{what} since {_moment(lock['since'])}, held by {lock['owner']}"
 
 
 def _moment(text: object) -> str:

@@ -21,7 +21,7 @@ import typer
 
 from annabelle.cli.approval_prompt import WAITING_EXIT, ApprovalPrompter, fetch_questions
 from annabelle.cli.chat_news import ChatNews
-from annabelle.cli.conversation import Conversation
+from annabelle.cli.conversation import CHANNEL, Conversation
 from annabelle.cli.failure import print_error
 from annabelle.cli.hub_client import CliHubClient, find_hub
 from annabelle.cli.hub_process import HubSession, running_hub, temporary_hub
@@ -234,11 +234,11 @@ def _is_new(home: Home) -> bool:
     return not any(getattr(settings, name) for name in chosen)
 
 
-def run_chat(home: Home, chat_id: str, agent_id: str | None) -> None:
+def run_chat(home: Home, chat_id: str, agent_id: str | None, channel: str = CHANNEL) -> None:
     with ExitStack() as hubs, asyncio.Runner() as runner:
         session = hubs.enter_context(temporary_hub(home, meanwhile=_load_models))
         client = CliHubClient(find_hub(home))
-        conversation = Conversation(client, chat_id, agent_id)
+        conversation = Conversation(client, chat_id, agent_id, channel=channel)
         with Spinner("Looking which model answers"):
             commands = runner.run(_list_commands(client))
         prompt = LinePrompt(home.history_file, home.forgotten_file, [*commands, OPEN_QUESTIONS, *LEAVING])
@@ -287,14 +287,16 @@ def _exit_on_signal(_number: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit(0)
 
 
-def answer_lines(home: Home, chat_id: str, agent_id: str | None, *, json: bool) -> int:
+def answer_lines(home: Home, chat_id: str, agent_id: str | None, *, json: bool, channel: str = CHANNEL) -> int:
     """Answer every line of standard input; returns the exit code of the first failed line."""
     previous = signal.signal(signal.SIGTERM, _exit_on_signal)
     log = LogFollower(home.logs / "hub.log")
     try:
         with temporary_hub(home) as session:
-            conversation = Conversation(CliHubClient(find_hub(home)), chat_id, agent_id)
+            conversation = Conversation(CliHubClient(find_hub(home)), chat_id, agent_id, channel=channel)
             code = _answer_all(conversation, json)
+            if code is None and channel != CHANNEL:
+                raise CallerMistake("There is nothing to say.", hint="Type it at a terminal, or pipe lines in.")
             if code is None:
                 serve_until_stopped(session, log)
             return code
@@ -338,6 +340,19 @@ def _answer_line(runner: asyncio.Runner, conversation: Conversation, line: str, 
     return WAITING_EXIT if answer.asked else 0
 
 
+def is_interactive(*, json: bool) -> bool:
+    # sys.stdin is None if the descriptor was closed before the start.
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty() and not json  # pyright: ignore[reportUnnecessaryComparison]
+
+
+def talk(home: Home, chat_id: str, agent_id: str | None, *, json: bool, channel: str = CHANNEL) -> None:
+    """Hold a conversation in a chat: at the terminal, or with every line that is piped in."""
+    if is_interactive(json=json):
+        run_chat(home, chat_id, agent_id, channel)
+        return
+    raise typer.Exit(answer_lines(home, chat_id, agent_id, json=json, channel=channel))
+
+
 app = command_app()
 
 
@@ -348,10 +363,6 @@ def chat(chat: Chat = DEFAULT_CHAT, new: New = False, agent: Agent = None, json:
     Lines piped in are answered one by one. Without a terminal and without a line, it serves until it is stopped.
     """
     home = Home.from_environment()
-    chat_id = new_id("chat") if new else chat
-    # sys.stdin is None if the descriptor was closed before the start.
-    if sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty() and not json:  # pyright: ignore[reportUnnecessaryComparison]
+    if is_interactive(json=json):
         offer_setup(home)
-        run_chat(home, chat_id, agent)
-        return
-    raise typer.Exit(answer_lines(home, chat_id, agent, json=json))
+    talk(home, new_id("chat") if new else chat, agent, json=json)

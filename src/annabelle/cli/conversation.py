@@ -50,12 +50,13 @@ class Conversation:
     thread_id: str | None = None
     message_id: str | None = None
     last_id: str | None = None
+    channel: str = CHANNEL
 
     async def post(self, text: str, external_id: str | None = None) -> str:
         """Post the text and return the message id. It is durable from here on; the same external id is the same."""
         body: JsonObject = {
             "text": text,
-            "channel": CHANNEL,
+            "channel": self.channel,
             "chatId": self.chat_id,
             "senderId": SENDER,
             "externalId": external_id or new_id("cli"),
@@ -91,7 +92,7 @@ class Conversation:
         async with contextlib.aclosing(self.client.events(self.thread_id, self.last_id)) as events:
             async for event in events:
                 self.last_id = event.id or self.last_id
-                for change in view.apply(stored) if (stored := _parse_event(event)) is not None else []:
+                for change in view.apply(stored) if (stored := parse_event(event)) is not None else []:
                     await changes.put(change)
                     if isinstance(change, TurnViewEnded):
                         return
@@ -166,7 +167,7 @@ async def _collect_answer(changes: AsyncGenerator[TurnChange]) -> ConversationAn
     return ConversationAnswer("\n".join(said), tuple(dict.fromkeys(asked)))
 
 
-def _parse_event(event: ServerEvent) -> StoredEvent | None:
+def parse_event(event: ServerEvent) -> StoredEvent | None:
     try:
         return StoredEvent.model_validate_json(event.data)
     except ValidationError:

@@ -17,7 +17,7 @@ from annabelle.core.home import Home
 from annabelle.core.settings import load_settings
 from annabelle.core.tools import JsonObject
 
-Grouping = Literal["day", "agent", "model", "purpose", "user"]
+Grouping = Literal["day", "agent", "goal", "model", "purpose", "user"]
 Usd = Annotated[str | None, typer.Option(metavar="USD", help="The most it may cost; none takes the budget away.")]
 
 app = command_app("Show what was spent, set budgets, and let a paused agent go on.")
@@ -38,7 +38,7 @@ def costs(
         return
     rows = [
         (
-            str(total["key"]),
+            clean(str(total.get("title") or total["key"] or "(none)")),
             str(total["calls"]),
             f"{total['inputTokens']:,}",
             f"{total['outputTokens']:,}",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import secrets
 import shutil
-from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Final, cast
@@ -14,14 +13,13 @@ from urllib.parse import quote
 import typer
 
 from annabelle.cli.hub_client import get_json, get_rows, post_json
+from annabelle.cli.local_time import format_local
 from annabelle.cli.memory.client import confirm
 from annabelle.cli.options import Json, command_app, run_by_default
 from annabelle.cli.output import clean, print_line, print_outcome, print_paragraph, print_rows, print_secret
 from annabelle.core.errors import CallerMistake, Conflict, SecurityBlocked, StorageTrouble, explain_os_error
 from annabelle.core.home import Home
-from annabelle.core.settings import load_settings
 from annabelle.core.tools import JsonObject
-from annabelle.skills.schedule import find_time_zone
 from annabelle.skills.skill_file import SkillFile, SkillMistake
 from annabelle.skills.skill_folder import SkillFolder, SkillPins, hash_skill
 from annabelle.skills.skill_source import FetchedSkill, fetch_skill, inspect_skill
@@ -79,7 +77,7 @@ def history(skill: OneSkill = None, json: Json = False) -> None:
     query = {} if skill is None else {"skill": skill}
     found = get_rows("/fires", "fires", **query)
     rows = [
-        (_local(one["dueAt"]), clean(str(one["name"])), str(one["state"]), clean(str(one["result"] or ""))[:80])
+        (format_local(one["dueAt"]), clean(str(one["name"])), str(one["state"]), clean(str(one["result"] or ""))[:80])
         for one in found
     ]
     print_rows({"fires": found}, ("DUE", "NAME", "STATE", "RESULT"), rows, "Nothing was due yet.", json=json)
@@ -91,7 +89,7 @@ def list_next(days: Days = 7, json: Json = False) -> None:
     found = get_rows("/fires/upcoming", "fires", days=str(days))
     rows = [
         (day, times, clean(name))
-        for day, by_name in groupby(found, key=lambda one: _local(one["dueAt"], "%A %Y-%m-%d"))
+        for day, by_name in groupby(found, key=lambda one: format_local(one["dueAt"], "%A %Y-%m-%d"))
         for name, times in _times_by_name(list(by_name))
     ]
     empty = "Nothing runs by itself in that time."
@@ -139,7 +137,7 @@ def _times_by_name(found: list[JsonObject]) -> list[tuple[str, str]]:
     """The times of each skill on one day: all of a few, else the first and how many."""
     by_name: dict[str, list[str]] = {}
     for one in found:
-        by_name.setdefault(str(one["name"]), []).append(_local(one["dueAt"], "%H:%M"))
+        by_name.setdefault(str(one["name"]), []).append(format_local(one["dueAt"], "%H:%M"))
     return [
         (name, ", ".join(times) if len(times) <= _SHOWN_TIMES else f"{times[0]} … {times[-1]} ({len(times)} times)")
         for name, times in by_name.items()
@@ -305,9 +303,4 @@ def _switch(skill: str, enabled: bool, *, json: bool) -> None:
 def _state(one: JsonObject) -> str:
     if not one["enabled"]:
         return f"off: {clean(str(one['disabledWhy']))}" if one.get("disabledWhy") else "off"
-    return _local(one["nextDue"]) if one.get("nextDue") else "not on a schedule"
-
-
-def _local(moment: object, form: str = "%Y-%m-%d %H:%M") -> str:
-    zone = find_time_zone(load_settings(Home.from_environment()).user_timezone)
-    return f"{datetime.fromisoformat(str(moment)).astimezone(zone):{form}}"
+    return format_local(one["nextDue"]) if one.get("nextDue") else "not on a schedule"

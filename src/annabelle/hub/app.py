@@ -24,6 +24,8 @@ from annabelle.hub.api import (
     commands,
     costs,
     diagnosis,
+    feed,
+    goals,
     histories,
     memory,
     messages,
@@ -86,6 +88,8 @@ def make_app(hub: HubContext, mcp: ASGIApp | None = None) -> RequestGuard:
         approvals,
         agents,
         tasks,
+        goals,
+        feed,
         memory,
         servers,
         rules,
@@ -117,6 +121,7 @@ async def _on_error(request: Request, error: Exception) -> Response:
     if failed.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         # Starlette lists only the methods of the first matching route.
         here = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+        here = [route for route in here if route.path == request.url.path] or here  # /goals/reorder is no goal
         failed.headers["Allow"] = ", ".join(sorted({method for route in here for method in route.methods or ()}))
     return failed
 

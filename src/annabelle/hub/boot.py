@@ -248,6 +248,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         notes=notes,
         thread_queue=thread_queue,
         canceller=TurnCanceller(events, stopper),
+        rules=rules,
     )
     fires = FireRunner(
         base=base,

@@ -11,7 +11,7 @@ from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.store.messages import StoredMessage, message_from_row
 from annabelle.store.portable_sql import InsertNew, read_all, read_first
-from annabelle.store.tables import claims, messages
+from annabelle.store.tables import claims, messages, threads
 
 _insert_claim = InsertNew(claims, ["thread_id"])
 _count_claims = select(func.count()).select_from(claims).where(claims.c.owner == bindparam("owner"))
@@ -108,6 +108,13 @@ def list_held_claims(connection: Connection, before: datetime) -> list[HeldClaim
 
 def find_claim(connection: Connection, thread_id: str) -> HeldClaim | None:
     return read_first(connection, HeldClaim, _held_claims.where(claims.c.thread_id == thread_id))
+
+
+def list_agent_claims(connection: Connection, agent_id: str) -> list[HeldClaim]:
+    """What an agent has under way, the oldest first."""
+    of_agent = _held_claims.join(threads, threads.c.id == claims.c.thread_id)
+    running = of_agent.where(threads.c.agent_id == agent_id).order_by(claims.c.claimed_at)
+    return read_all(connection, HeldClaim, running)
 
 
 def list_claims(connection: Connection, owner: str) -> list[ClaimedMessage]:

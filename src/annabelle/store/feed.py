@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, and_, or_, select
 
 from annabelle.core.ids import new_id
 from annabelle.core.messages import now
 from annabelle.core.text import split_search_words
-from annabelle.store.portable_sql import InsertNew, field_values, from_row, read_all
+from annabelle.store.portable_sql import InsertNew, field_values, from_row, read_all, read_first, require_found
 from annabelle.store.tables import feed_items
 
 FeedKind = Literal["discovery", "reflection"]
@@ -52,11 +52,19 @@ def add_feed_item(connection: Connection, new: NewFeedItem) -> FeedItem | None:
     return None if row is None else from_row(FeedItem, row)
 
 
-def list_feed(connection: Connection, user_id: str, limit: int = 50, before: datetime | None = None) -> list[FeedItem]:
-    """A person's feed, newest first."""
-    query = _newest.where(feed_items.c.user_id == user_id)
-    query = query if before is None else query.where(feed_items.c.created_at < before)
+def list_feed(connection: Connection, user_id: str, limit: int = 50, before: FeedItem | None = None) -> list[FeedItem]:
+    """A person's feed, newest first; what came before an item, if one is given."""
+    query, columns = _newest.where(feed_items.c.user_id == user_id), feed_items.c
+    if before is not None:
+        same_time = and_(columns.created_at == before.created_at, columns.id < before.id)
+        query = query.where(or_(columns.created_at < before.created_at, same_time))
     return read_all(connection, FeedItem, query.limit(limit))
+
+
+def get_feed_item(connection: Connection, item_id: str, user_id: str) -> FeedItem:
+    """Returns an item of this person's feed; NotFound for anyone else's."""
+    own = select(feed_items).where(feed_items.c.id == item_id, feed_items.c.user_id == user_id)
+    return require_found(read_first(connection, FeedItem, own), f"feed item {item_id}")
 
 
 def list_feed_of_run(connection: Connection, message_id: str) -> list[FeedItem]:

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, cast
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Text, bindparam, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Text, and_, bindparam, case, func, or_, select, update
 
 from annabelle.core.contract import ModelCall, Reserve, TokenUsage
-from annabelle.core.messages import now
+from annabelle.core.messages import GOALS, now
 from annabelle.core.tools import JsonObject
 from annabelle.store import cost_control
 from annabelle.store.cost_control import NO_CAPS, PeriodSpending, SpendingCaps
 from annabelle.store.portable_sql import InsertNew, InsertOrUpdate
-from annabelle.store.tables import model_calls
+from annabelle.store.tables import messages, model_calls, tasks
 
 UNKNOWN = "unknown"
 """Outcome of a call that was given up: its cost is unknown, so the reserved one counts."""
@@ -67,13 +67,19 @@ _give_up = (
     )
 )
 
-Grouping = Literal["day", "agent", "model", "purpose", "user"]
+_with_goal = model_calls.outerjoin(messages, messages.c.id == model_calls.c.message_id).outerjoin(
+    tasks, and_(messages.c.channel == "task", tasks.c.id == messages.c.chat_id)
+)
+_goal_id = func.coalesce(tasks.c.goal_id, case((messages.c.channel == GOALS, messages.c.chat_id)), "")
+"""Whose work a call is part of: what is said to a goal, and what its tasks do. Empty for everything else."""
+
+Grouping = Literal["day", "agent", "goal", "model", "purpose", "user"]
 ReservationState = Literal["new", "open", "settled"]
 
 
 @dataclass(frozen=True, slots=True)
 class UsageTotal:
-    """Usage of one day, agent, model, purpose or person. `open` calls are reserved and not settled yet."""
+    """Usage of one day, agent, goal, model, purpose or person. `open` calls are reserved and not settled yet."""
 
     key: str
     calls: int
@@ -166,6 +172,8 @@ def sum_usage(connection: Connection, user_id: str | None, by: Grouping = "day")
         func.sum(model_calls.c.cached_tokens).label("cached_tokens"),
         func.sum(model_calls.c.cost_usd).label("cost_usd"),
     )
+    if by == "goal":
+        query = query.select_from(_with_goal)
     if user_id is not None:
         query = query.where(model_calls.c.user_id == user_id)
     return [_total_from_row(row) for row in connection.execute(query.group_by(key).order_by(key)).mappings()]
@@ -178,12 +186,21 @@ def sum_agent_costs(connection: Connection, agent_id: str, since: datetime) -> t
     return int(calls), float(cost or 0.0)
 
 
+def sum_goal_costs(connection: Connection, goal_id: str) -> tuple[int, float | None]:
+    """How many calls were made for a goal and its tasks, and what they cost; None if that is not known."""
+    query = select(func.count(), func.sum(model_calls.c.cost_usd)).select_from(_with_goal).where(_goal_id == goal_id)
+    calls, cost = connection.execute(query).one()
+    return int(calls), None if cost is None else float(cost)
+
+
 def _total_from_row(row: RowMapping) -> UsageTotal:
     usage = TokenUsage.model_validate(dict(row))
     return UsageTotal(str(row["key"]), int(row["calls"]), int(row["open"]), int(row["unpriced"]), usage)
 
 
 def _grouping_column(connection: Connection, by: Grouping) -> ColumnElement[str]:
+    if by == "goal":
+        return _goal_id
     if by == "model":
         return model_calls.c.provider + "/" + model_calls.c.model
     if by != "day":

@@ -17,7 +17,9 @@ from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, ApiBody, ApiRouter, 
 from annabelle.hub.context import HubContext
 from annabelle.hub.costs.monitor import background_account
 from annabelle.store import ledger
-from annabelle.store.messages import StoredMessage, list_agent_turns
+from annabelle.store.claims import HeldClaim, find_claim, list_agent_claims
+from annabelle.store.message_state import load_root_message
+from annabelle.store.messages import StoredMessage, list_agent_turns, load_message
 
 router = ApiRouter("agents")
 _SHOWN_CHARS: Final = 80
@@ -66,6 +68,26 @@ class AgentHalt(ApiAnswer):
     everything: bool = Field(description="Whether all agents are stopped, and not this one alone")
 
 
+class ExecutionLock(ApiAnswer):
+    """The turn that has a thread to itself; whatever else comes in there waits for it."""
+
+    thread_id: str
+    message_id: str
+    owner: str = Field(description="Who holds it: the hub, or its work in the background")
+    since: datetime
+    type: str | None = Field(description="What runs by itself: agent_check_in or feed_generation")
+
+
+def load_lock(conn: Connection, thread_id: str) -> ExecutionLock | None:
+    claim = find_claim(conn, thread_id)
+    return None if claim is None else _to_lock(conn, claim)
+
+
+def _to_lock(conn: Connection, claim: HeldClaim) -> ExecutionLock:
+    root = load_root_message(conn, load_message(conn, claim.message_id))
+    return ExecutionLock.from_row(claim, since=claim.claimed_at, type=root.metadata.get("type"))
+
+
 class AgentView(ApiAnswer):
     """One agent: how it is doing, what it did and what it spent."""
 
@@ -74,6 +96,7 @@ class AgentView(ApiAnswer):
     background_pause: str | None = Field(description="Why its work in the background is paused, if it is")
     cost_today_usd: float
     calls_today: int
+    running: list[ExecutionLock] = Field(description="The turns it has under way")
     turns: list[AgentTurn] = Field(description="The newest first")
 
 
@@ -91,16 +114,18 @@ async def show_agent(
     paused = next((one.reason for one in hub.agents.paused_accounts() if one.agent_id == account), None)
     midnight = now().replace(hour=0, minute=0, second=0, microsecond=0)
 
-    def read(conn: Connection) -> tuple[list[StoredMessage], tuple[int, float]]:
-        return list_agent_turns(conn, agent_id, last), ledger.sum_agent_costs(conn, agent_id, midnight)
+    def read(conn: Connection) -> tuple[list[StoredMessage], list[ExecutionLock], tuple[int, float]]:
+        locks = [_to_lock(conn, claim) for claim in list_agent_claims(conn, agent_id)]
+        return list_agent_turns(conn, agent_id, last), locks, ledger.sum_agent_costs(conn, agent_id, midnight)
 
-    turns, (calls, cost) = await hub.storage.database.read(read)
+    turns, locks, (calls, cost) = await hub.storage.database.read(read)
     return AgentView(
         agent=hub.agents.status(agent_id),
         halt=None if halt is None else AgentHalt(at=halt.at, by=halt.by, everything=halts.everything is not None),
         background_pause=paused,
         cost_today_usd=cost,
         calls_today=calls,
+        running=locks,
         turns=[
             AgentTurn.from_row(one, message_id=one.id, text=" ".join(one.content.split())[:_SHOWN_CHARS])
             for one in turns

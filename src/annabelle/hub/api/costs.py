@@ -7,6 +7,7 @@ from typing import Annotated
 
 from fastapi import Query
 from pydantic import Field
+from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -21,15 +22,17 @@ from annabelle.hub.security.identities import CallerIdentity
 from annabelle.policy.costs import resets_at
 from annabelle.store import cost_control, ledger
 from annabelle.store.cost_control import NANO, PeriodSpending, SpendingCaps
-from annabelle.store.ledger import Grouping
+from annabelle.store.goals import list_goals
+from annabelle.store.ledger import Grouping, UsageTotal
 
 router = ApiRouter("costs")
 
 
 class CostTotal(ApiAnswer):
-    """What one day, agent, model, purpose or person used. `open` calls have not ended yet."""
+    """What one day, agent, goal, model, purpose or person used. `open` calls have not ended yet."""
 
-    key: str
+    key: str = Field(description="Of goals their id; empty for what was done for none")
+    title: str | None = Field(default=None, description="Of a goal of yours")
     calls: int
     open: int
     unpriced: int = Field(description="Calls whose price is not known; they count as the dearest model known")
@@ -86,8 +89,14 @@ async def costs(
 ) -> Costs:
     """Days are UTC. Costs are unknown (null) where none was ever stated."""
     whose = None if everyone or by == "user" else caller.user_id
-    found = await hub.storage.database.read(lambda conn: ledger.sum_usage(conn, whose, by))
-    return Costs(by=by, totals=[CostTotal.from_row(total, **total.usage.model_dump()) for total in found])
+
+    def read(conn: Connection) -> tuple[list[UsageTotal], dict[str, str]]:
+        own = list_goals(conn, caller.user_id, archived=True) if by == "goal" else []
+        return ledger.sum_usage(conn, whose, by), {one.id: one.title for one in own}
+
+    found, titles = await hub.storage.database.read(read)
+    totals = [CostTotal.from_row(one, title=titles.get(one.key), **one.usage.model_dump()) for one in found]
+    return Costs(by=by, totals=totals)
 
 
 @router.get("/costs/budget", **document("How the budgets stand"))

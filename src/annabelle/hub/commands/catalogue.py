@@ -11,6 +11,7 @@ from annabelle.hub.commands.cost import CostCommand
 from annabelle.hub.commands.cron import CronCommand
 from annabelle.hub.commands.delete import DeleteCommand
 from annabelle.hub.commands.diagnose import DiagnoseCommand
+from annabelle.hub.commands.goals import GoalsCommand
 from annabelle.hub.commands.halt import KillCommand, ResumeCommand
 from annabelle.hub.commands.help import HelpCommand
 from annabelle.hub.commands.logs import LogsCommand
@@ -30,6 +31,7 @@ COMMANDS: Final[tuple[type[Command], ...]] = (
     DenyCommand,
     RulesCommand,
     MemoryCommand,
+    GoalsCommand,
     CronCommand,
     CostCommand,
     DiagnoseCommand,

@@ -50,6 +50,8 @@ class CommandCall:
     chat_id: str
     message_id: str
     words: tuple[str, ...] = ()
+    rest: str = ""
+    """What follows the name, as it was written."""
     thread_id: str | None = None
     """The open thread of the chat; None before the first message."""
     admin: bool = False

@@ -25,8 +25,12 @@ class ParsedCommand:
     """A message that is a command. `command` is None if its name was mistyped; then `name` is as it was written."""
 
     name: str
-    words: tuple[str, ...]
+    rest: str
     command: Command | None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(self.rest.split())
 
 
 class CommandRegistry:
@@ -43,9 +47,9 @@ class CommandRegistry:
         match = _COMMAND.fullmatch(text.strip())
         if match is None:
             return None
-        name, words = match[1].lower(), tuple((match[2] or "").split())
+        name, rest = match[1].lower(), match[2] or ""
         command = self._commands.get(name)
-        return ParsedCommand(name, words, command) if command is not None or self._find_alike(name) else None
+        return ParsedCommand(name, rest, command) if command is not None or self._find_alike(name) else None
 
     def menu(self, user_id: str) -> list[tuple[str, str]]:
         """Name and summary of each command that the person may give, for a channel's menu."""

@@ -202,6 +202,7 @@ class MessageGate:
             chat_id=message.chat_id,
             message_id=message.id,
             words=command.words,
+            rest=command.rest,
             thread_id=None if thread is None else thread.id,
             admin=self.commands.is_admin(message.user_id),
             offered=tuple(self.commands.infos(message.user_id)),

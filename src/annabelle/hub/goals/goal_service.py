@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from typing import Final, Literal, cast
@@ -24,11 +24,14 @@ from annabelle.agents.task import TASKS, cancel_task, retry_task
 from annabelle.core.clock import Clock
 from annabelle.core.errors import Conflict, InvalidArguments
 from annabelle.core.messages import GOALS, InboundMessage
-from annabelle.core.tools import JsonObject
+from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.durable.thread_queue import ThreadQueue
+from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.conversations.turn_canceller import TurnCanceller
 from annabelle.hub.goals.note_service import NoteService
+from annabelle.hub.trust.rules import RuleOrigin, StandingRules
 from annabelle.skills.schedule import CronSchedule, OneMoment, Schedule
+from annabelle.skills.skill_input import MAKES_SKILLS
 from annabelle.store import goals, messages, skills, tasks, threads
 from annabelle.store.database import Database
 from annabelle.store.goals import NewGoal, StoredGoal, StoredNote
@@ -51,6 +54,7 @@ class GoalService:
     time_zone: ZoneInfo
     thread_queue: ThreadQueue
     canceller: TurnCanceller
+    rules: StandingRules
     notes: NoteService
     _listeners: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]], init=False)
 
@@ -168,10 +172,13 @@ class GoalService:
         return await self.database.read(lambda conn: goals.find_named_goal(conn, named, user_id))
 
     async def say(self, goal: StoredGoal, text: str, asked_in: str | None = None) -> str:
-        """Write to a goal for a person; the answer comes in `asked_in`, too. Returns the id of the message."""
+        """Write to a goal for a person; the answer comes in `asked_in`, too. Returns the id of the message.
+
+        Secrets in the text are masked before this, as the gate does with what it receives.
+        """
         said = InboundMessage(channel=GOALS, chat_id=goal.id, user_id=goal.user_id, sender_id=goal.user_id, text=text)
 
-        def write(conn: Connection) -> str:
+        def write(conn: Connection) -> WriteResult[str]:
             known = goals.get_goal(conn, goal.id, goal.user_id)
             if known.state == "archived":
                 raise Conflict(f"The goal “{known.title}” is archived.", hint="Reopen it first.")
@@ -181,9 +188,10 @@ class GoalService:
             )
             about: JsonObject = {} if asked_in is None else {"asked_in": asked_in}
             messages.queue_message(conn, thread, said, QueueLimits(), metadata=about)
-            return thread.id
+            ruled = self.rules.add_stated_rules(conn, said, RuleOrigin(goal.user_id, thread.id, said.id))
+            return WriteResult(thread.id, goal.user_id, ruled)
 
-        await self.thread_queue.start_next(await self.database.write(write))
+        await self.thread_queue.start_next(await self.canceller.events.transact(write))
         return said.id
 
     def after_note(self, conn: Connection, note: StoredNote) -> None:
@@ -334,6 +342,19 @@ class GoalService:
 
     def _read_trigger(self, trigger: JsonObject) -> Schedule:
         return CronSchedule(str(trigger["schedule"]), ZoneInfo(str(trigger["timezone"])))
+
+
+def check_goal_tools(wanted: Sequence[str], offered: Iterable[ToolSpec]) -> None:
+    """Raises if a goal cannot have one of these tools: it is not offered, or makes what runs by itself."""
+    known = {one.name for one in offered}
+    if unknown := [one for one in wanted if one not in known]:
+        raise InvalidArguments(
+            f"There is no tool {', '.join(unknown)}.", hint="search_tools finds names.", field="tools"
+        )
+    if forbidden := MAKES_SKILLS & set(wanted):
+        raise InvalidArguments(
+            f"A goal cannot have {', '.join(sorted(forbidden))}.", hint="Leave it out.", field="tools"
+        )
 
 
 def describe_check_ins(conn: Connection, goal_id: str) -> list[JsonObject]:

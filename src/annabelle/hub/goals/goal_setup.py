@@ -9,6 +9,7 @@ from annabelle.hub.goals.goal_service import GoalService
 from annabelle.hub.goals.health_monitor import HealthMonitor
 from annabelle.hub.goals.note_service import NoteService
 from annabelle.hub.skills.skill_service import SkillService
+from annabelle.hub.trust.rules import StandingRules
 
 
 def make_goals(
@@ -18,6 +19,7 @@ def make_goals(
     notes: NoteService,
     thread_queue: ThreadQueue,
     canceller: TurnCanceller,
+    rules: StandingRules,
 ) -> tuple[GoalService, HealthMonitor]:
     goals = GoalService(
         database=storage.database,
@@ -26,6 +28,7 @@ def make_goals(
         thread_queue=thread_queue,
         canceller=canceller,
         notes=notes,
+        rules=rules,
     )
     goals.on_change(skills.notify)
     notes.on_note(goals.after_note)

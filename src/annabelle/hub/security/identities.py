@@ -30,7 +30,10 @@ from annabelle.toolbox.catalogue import NATIVE, AgentPolicy
 _AGENT_PATHS = ("/tools/", "/internal/")
 _SERVER_PATHS = ("/internal/ledger/reserve", "/internal/ledger/settle")
 # Resources that return only the caller's own rows. All other paths are for the owner.
-_PEOPLES_PATHS = ("/messages/", "/threads/", "/notes/", "/tools/", "/approvals/", "/rules/", "/tokens/", "/v1/")
+_PEOPLES_PATHS = (
+    *("/messages/", "/threads/", "/notes/", "/tools/", "/approvals/", "/rules/", "/tokens/", "/v1/"),
+    *("/goals/", "/tasks/", "/feed/"),
+)
 _PEOPLES_PLACES = frozenset(
     {
         "/message",
@@ -45,6 +48,10 @@ _PEOPLES_PLACES = frozenset(
         "/memory/tidy",
         "/memory/learn",
         "/mcp",
+        "/goals",
+        "/tasks",
+        "/feed",
+        "/user-agent",
     }
 )
 _PLAIN_PATH = "/openapi.json"
@@ -276,7 +283,15 @@ MEMORY: Final = "memory"
 # These access files that may hold other users' memory.
 _OWNERS: Final = frozenset({"memory_import_memory", "memory_list_backups", "memory_restore_backup"})
 _IN_TURNS: Final = frozenset(
-    {"send_message", "send_telegram", "get_tool_catalog", "search_tools", "store_fact", "search_memories"}
+    {
+        "send_message",
+        "send_telegram",
+        "get_tool_catalog",
+        "search_tools",
+        "store_fact",
+        "search_memories",
+        "create_goal",
+    }
 )
 
 
@@ -370,4 +385,6 @@ def _is_theirs(spec: ToolSpec, in_turn: bool) -> bool:
         return False
     if spec.server == MEMORY:
         return True
+    if spec.audience == "named":  # of an agent of theirs, which has the tools that its kind names
+        return in_turn
     return spec.server == NATIVE and (spec.name.startswith("memory_") or (in_turn and spec.name in _IN_TURNS))

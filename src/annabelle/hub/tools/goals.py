@@ -16,9 +16,8 @@ from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trust import Trust
 from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
-from annabelle.hub.goals.goal_service import DEFAULT_TOOLS, GoalService
+from annabelle.hub.goals.goal_service import DEFAULT_TOOLS, GoalService, check_goal_tools
 from annabelle.hub.tasks.task_runner import make_task_id
-from annabelle.skills.skill_input import MAKES_SKILLS
 from annabelle.store import feed, goals, messages, tasks, threads, tool_calls
 from annabelle.store.feed import FeedItem, NewFeedItem
 from annabelle.store.goals import NewGoal, NewNote, StoredGoal
@@ -98,20 +97,15 @@ def _create_goal(service: GoalService, toolbox: Toolbox) -> NativeTool:
     async def create_goal(arguments: JsonObject, context: CallContext) -> ToolResult:
         if context.agent_id is None:
             raise NotAllowed("A goal is set up in a conversation.", hint="annabelle goals new")
-        tools = cast("list[str]", arguments.get("tools") or list(DEFAULT_TOOLS))
-        known = {tool.name for tool in toolbox.tools().tools}
-        unknown = [one for one in tools if one not in known] if arguments.get("tools") else []
-        if unknown:
-            raise RetryByModel(f"There is no tool {', '.join(unknown)}.", hint="search_tools finds names.")
-        if forbidden := MAKES_SKILLS & set(tools):
-            raise RetryByModel(f"A goal cannot have {', '.join(sorted(forbidden))}.", hint="Leave it out.")
+        named = cast("list[str]", arguments.get("tools") or [])
+        check_goal_tools(named, toolbox.tools().tools)
         new = NewGoal(
             user_id=context.user_id,
             agent_id=context.agent_id,
             title=str(arguments["title"]).strip(),
             description=str(arguments["description"]),
             instructions=str(arguments.get("instructions") or ""),
-            tools=tools,
+            tools=named or DEFAULT_TOOLS,
             thread_id=context.thread_id,
         )
         foreign = await service.database.read(lambda conn: _read_from(conn, context))
