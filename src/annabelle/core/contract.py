@@ -154,9 +154,7 @@ class TurnBrief(FrozenModel):
     limits: TurnLimits | None = Field(default=None, description="Overrides the agent's own")
     token_budget: int | None = Field(default=None, ge=1, description="Tokens all model calls of the turn may use")
     tools_version: str | None = Field(default=None, description="The hub's list as it is now; another one is outdated")
-    archive_as: Literal["feed_complete"] | None = Field(
-        default=None, description="The conversation is archived for this reason once the turn has ended well"
-    )
+    archive_as: Literal["feed_complete"] | None = Field(default=None, description="Archived so after the turn")
     resume: Resumption | None = Field(default=None, description="Go on with this parked turn instead of a new one")
 
 
