@@ -343,7 +343,7 @@ async def test_nobody_reaches_what_belongs_to_somebody_else_on_any_route(house: 
     }  # fmt: skip
     own = {"named": ids["goal"], "goal_id": ids["goal"], "task_id": ids["task"], "learning_id": ids["learning"]}
     own |= {"message_id": ids["message"], "thread_id": ids["thread"], "note_id": ids["note"]}
-    mine = {"title": "Mine", "description": "x", "content": "x", "text": "x"}
+    mine = {"title": "Mine", "description": "x", "content": "x", "text": "x", "goal": "Mine"}
     before = [await get(house.owner, path) for path in ("/goals/1", f"/tasks/{ids['task']}", "/feed")]
     document = make_app(house.machine.hub)._app.openapi()  # type: ignore[attr-defined]
     hidden = (*ids.values(), "prelude", "Secret find", "Teachers")

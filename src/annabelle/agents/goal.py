@@ -51,8 +51,7 @@ class GoalKind(AgentKind):
             raise Conflict(
                 f"The goal “{goal.title}” is archived.", hint=f"Take it up again: annabelle goals reopen {goal.id}"
             )
-        if messages.find_known_message(conn, message) is None:  # what came before is not worked on again
-            goals.set_goal_state(conn, goal.id, "working")
+        goals.set_goal_state(conn, goal.id, "working")
 
     def find_goal(self, conn: Connection, chat_id: str) -> StoredGoal | None:
         return goals.find_goal(conn, chat_id)
