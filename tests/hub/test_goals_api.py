@@ -12,7 +12,7 @@ import pytest
 from annabelle.core.contract import ModelCall, TokenUsage, TurnBrief
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER
-from annabelle.core.tools import JsonObject
+from annabelle.core.tools import CallContext, JsonObject
 from annabelle.hub.app import make_app
 from annabelle.hub.security.users_file import add_user
 from annabelle.store import feed, ledger
@@ -384,6 +384,7 @@ async def test_a_person_beside_the_owner_has_goals_of_their_own_that_work(house:
     assert answer.json()["reply"]["text"] == "Noted."
     assert (await get(ada, "/goals/1"))["notes"] == 1
     assert (await get(house.owner, "/goals"))["goals"] == []
+    house.machine.hub.tool_access.check_user(CallContext(caller="agent", user_id="ada"), "create_goal")
 
 
 def _parameters(path: str) -> list[str]:
