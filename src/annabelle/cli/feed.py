@@ -37,10 +37,9 @@ def history(last: Most = 50, before: Before = None, json: Json = False) -> None:
 def schedule(morning: Part = None, afternoon: Part = None, evening: Part = None, json: Json = False) -> None:
     """Show when the feed comes, or change it."""
     given = {"morning": morning, "afternoon": afternoon, "evening": evening}
+    wanted = {part: time for part, time in given.items() if time is not None}
     changes: JsonObject = {
-        part: None if time == "off" else read_clock_time(time) or time
-        for part, time in given.items()
-        if time is not None
+        part: None if time == "off" else read_clock_time(time) or time for part, time in wanted.items()
     }
     found = post_json("/feed/schedule", changes) if changes else get_json("/feed/schedule")
     rows = [(part, str(found[part] or "off")) for part in given]

@@ -385,6 +385,4 @@ def _is_theirs(spec: ToolSpec, in_turn: bool) -> bool:
         return False
     if spec.server == MEMORY:
         return True
-    if spec.audience == "named":  # of an agent of theirs, which has the tools that its kind names
-        return in_turn
     return spec.server == NATIVE and (spec.name.startswith("memory_") or (in_turn and spec.name in _IN_TURNS))

@@ -115,8 +115,7 @@ class ToolAccess:
         return policy if scope is None else policy.narrow(scope.allowed, scope.denied)
 
     def _user_policy(self, user_id: str, *, in_turn: bool) -> AgentPolicy:
-        listed = self.toolbox.tools(caller="agent" if in_turn else "api")
-        return self.users.policy(user_id, listed.tools, in_turn=in_turn)
+        return self.users.policy(user_id, self.toolbox.tools().tools, in_turn=in_turn)
 
 
 def _implied_tools(call: ToolCall) -> tuple[str, ...]:
