@@ -222,7 +222,7 @@ async def research_through_a_crash(piano: Piano, world: World, mind: PianoModel)
     await piano.day.start()
     await piano.day.rest()
     assert await piano.task_states() == [("Find a song", "completed"), ("Find a teacher", "completed")]
-    assert [title for title, _, _ in await piano.notes()] == ["Find a teacher", "When", "Find a song"]
+    assert sorted(title for title, _, _ in await piano.notes()) == ["Find a song", "Find a teacher", "When"]
     assert world.searches("piano songs") == 1
     assert world.web.paths().count("/songs") == 1
 

@@ -180,3 +180,13 @@ async def test_a_deleted_goal_takes_its_notes_and_check_ins_along(house: GoalHou
     assert await house.notes(goal) == []
     assert await house.check_in(goal, "recurring") is None
     assert await house.read(lambda conn: goals.find_goal(conn, goal.id)) is None
+
+
+@pytest.mark.req("AGE-02")
+async def test_two_goals_never_have_the_same_title(house: GoalHouse) -> None:
+    piano, garden = await house.add(), await house.add("Garden")
+    with pytest.raises(Conflict, match="already"):
+        await house.add("piano", description="Another one.")
+    with pytest.raises(Conflict, match="already"):
+        await house.service.change(garden.id, OWNER, {"title": "PIANO"})
+    assert (await house.service.change(piano.id, OWNER, {"title": "PIANO"})).title == "PIANO"

@@ -80,11 +80,11 @@ class GoalService:
 
         def write(conn: Connection) -> StoredGoal:
             known = goals.list_goals(conn, new.user_id)
-            same = next((one for one in known if one.title.casefold() == new.title.casefold()), None)
+            same = _find_titled(conn, new.user_id, new.title)
             if same is not None and same.description == new.description:
                 return same  # the same call again
             if same is not None:
-                raise Conflict(f"There is a goal “{same.title}” already.", hint="Give this one another title.")
+                raise _title_taken(same)
             if len(known) >= _MOST_GOALS:
                 raise Conflict(f"There are {_MOST_GOALS} goals already.", hint="Archive some first.")
             goal = goals.add_goal(conn, new)
@@ -108,6 +108,9 @@ class GoalService:
 
         def write(conn: Connection) -> StoredGoal:
             goals.get_goal(conn, goal_id, user_id)
+            same = None if "title" not in changes else _find_titled(conn, user_id, str(changes["title"]))
+            if same is not None and same.id != goal_id:
+                raise _title_taken(same)
             if changes:
                 goals.change_goal(conn, goal_id, changes)
             return goals.get_goal(conn, goal_id, user_id)
@@ -355,6 +358,15 @@ def check_goal_tools(wanted: Sequence[str], offered: Iterable[ToolSpec]) -> None
         raise InvalidArguments(
             f"A goal cannot have {', '.join(sorted(forbidden))}.", hint="Leave it out.", field="tools"
         )
+
+
+def _find_titled(conn: Connection, user_id: str, title: str) -> StoredGoal | None:
+    known = goals.list_goals(conn, user_id)
+    return next((one for one in known if one.title.casefold() == title.casefold()), None)
+
+
+def _title_taken(goal: StoredGoal) -> Conflict:
+    return Conflict(f"There is a goal “{goal.title}” already.", hint="Give this one another title.")
 
 
 def describe_check_ins(conn: Connection, goal_id: str) -> list[JsonObject]:
