@@ -117,7 +117,7 @@ class Day:
         """What the person was told in a chat."""
         path = f"/threads/{thread_id}/messages"
         listed = (await self.session.api.get(path, params={"limit": 1000})).json()["messages"]
-        return [one["text"] for one in listed if one["source"] not in ("user", "decision")]
+        return [one["text"] for one in listed if one["type"] == "text" and one["source"] not in ("user", "decision")]
 
     async def fires(self) -> list[StoredFire]:
         """Of goals and the feed, oldest first."""
