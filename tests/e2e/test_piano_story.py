@@ -6,6 +6,7 @@ The hub, its thinkers and the searcher are real; time is virtual, and the model 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -44,6 +45,7 @@ class World:
 
     web: LocalWeb
     brave: BraveDouble
+    model: ScriptedServer
     news: dict[date, str] = field(default_factory=dict[date, str])
 
     def __post_init__(self) -> None:
@@ -69,10 +71,16 @@ class World:
     def searches(self, words: str) -> int:
         return sum(one.query.get("q") == words for one in self.web.asked)
 
+    def model_calls(self, words: str) -> int:
+        return sum(words in one.conversation.user_text for one in self.model.requests)
+
 
 @pytest.fixture
 async def world(monkeypatch: pytest.MonkeyPatch, home: Home) -> AsyncIterator[tuple[World, PianoModel]]:
     mind = PianoModel()
+    # Two weeks pass in less than a minute, which would be a spike.
+    unwatched = {"agentId": "annabelle", "costControls": {"enabled": False}}
+    home.agents_file.write_text(json.dumps({"agents": [unwatched]}))
     async with AsyncExitStack() as stack:
         web = await stack.enter_async_context(local_web(host="127.0.0.1"))
         model = stack.enter_context(ScriptedServer(script=mind))
@@ -89,7 +97,7 @@ async def world(monkeypatch: pytest.MonkeyPatch, home: Home) -> AsyncIterator[tu
         }
         for name, value in HubProcess(home, model.openai_url, **settings).environment.items():
             monkeypatch.setenv(name, value)
-        yield World(web, BraveDouble(web)), mind
+        yield World(web, BraveDouble(web), model), mind
 
 
 @dataclass
@@ -266,6 +274,8 @@ async def judge_two_weeks(piano: Piano, world: World) -> None:
         "Piano: The task “Find a song” is done.",
     ]
     assert world.searches("piano") == len(mornings)
+    # A look into the notes and an answer; the one that was cut off was asked for again, and the look was not.
+    assert world.model_calls("Ask how the practice goes.") == 2 * len(CHECK_IN_DAYS) + 1
     assert (await day.read(lambda conn: goals.get_goal(conn, piano.goal.id, OWNER))).state == "waiting"
 
 

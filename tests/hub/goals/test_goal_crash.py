@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import signal
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -66,9 +67,10 @@ class Crashes:
     rounds: list[str] = field(default_factory=list[str])
 
     def set_up(self) -> None:
-        """A goal with a check-in that writes a note and asks."""
+        """A goal with a check-in that writes a note and asks, on a day that is not soon."""
         note = ("create_note", {"title": "Diary", "content": "Looked at it."})
-        check_in = {"frequency": "daily", "time": "03:00", "intent": plan_text([note], ASKED)}
+        day = f"{now() + timedelta(days=3):%A}".casefold()
+        check_in = {"frequency": "weekly", "day": day, "time": "03:00", "intent": plan_text([note], ASKED)}
         goal = {"title": "Piano", "description": "Play a song.", "tools": ["get_status"], "check_in": check_in}
         made = self.hub.say(plan_text([("create_goal", goal)]))
         for question in self.hub.http.get("/approvals").json()["approvals"]:
@@ -146,6 +148,9 @@ def crashes(home: Home, tmp_path: Path) -> Iterator[Crashes]:
     folder = tmp_path / "failpoints"
     folder.mkdir()
     mind = ArmingModel(folder)
+    # So much in so short a time would be a spike.
+    unwatched = {"agentId": "annabelle", "costControls": {"enabled": False}}
+    home.agents_file.write_text(json.dumps({"agents": [unwatched]}))
     with ScriptedServer(script=mind) as model:
         settings = {"ANNABELLE_FAILPOINTS": str(folder), "SKILL_SPACING_SECONDS": "0", "MEMORY_MCP_ENABLED": "false"}
         made = Crashes(HubProcess(home, model.openai_url, **settings).start(), mind)
