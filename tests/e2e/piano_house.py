@@ -244,7 +244,7 @@ def _talk(said: str, results: list[str]) -> Reply:
     last = said.rsplit("</now>", 1)[-1]
     if "agree" in last:
         return Reply(text=f"You said: {results[0]}") if results else _call("search_agent_history", query="teacher")
-    wanted = re.search(r"(teacher|song)", last)
+    wanted = re.search(r"(teacher|song)(?!.*(?:teacher|song))", last, re.DOTALL)  # what was said last
     if wanted is None or results:
         return Reply(text="I am looking, and write down what I find.")
     instructions = f"Find one {wanted[1]} that fits."

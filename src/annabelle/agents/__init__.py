@@ -18,6 +18,11 @@ def list_kinds() -> tuple[AgentKind, ...]:
     return tuple(module.KIND for module in modules if hasattr(module, "KIND"))
 
 
+def is_chat(channel: str) -> bool:
+    """Whether it is a channel in which people talk, and not that of a kind of its own."""
+    return all(kind.channel != channel for kind in list_kinds())
+
+
 def find_kind(channel: str) -> AgentKind:
     """The kind of the agent in the threads of a channel. What is no other kind's is a chat's."""
     named = [kind for kind in list_kinds() if kind.channel == channel]

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from sqlalchemy import Connection
 
+from annabelle.agents import is_chat
 from annabelle.core.contract import TERMINAL, TERMINAL_CHAT
 from annabelle.core.messages import GOALS
 from annabelle.skills.schedule import OneMoment, Schedule
@@ -130,9 +131,12 @@ def heartbeat_after(conn: Connection, goal: StoredGoal, at: datetime) -> timedel
 
 
 def find_report_thread(conn: Connection, goal: StoredGoal) -> str:
-    """The chat in which the person hears of a goal: where it was made, else their terminal."""
+    """The chat in which the person hears of a goal: where it was made, else the one used last, else their terminal."""
     if goal.thread_id is not None and threads.find_thread(conn, goal.thread_id) is not None:
         return goal.thread_id
+    used = [one for one in threads.list_threads(conn, goal.user_id) if one.ended_at is None and is_chat(one.channel)]
+    if used:
+        return used[0].id
     return threads.find_or_create_thread(
         conn, channel=TERMINAL, chat_id=TERMINAL_CHAT, user_id=goal.user_id, agent_id=goal.agent_id
     ).id

@@ -64,4 +64,6 @@ def _describe(said: StoredMessage) -> str:
         return said.content[:_SHOWN_CHARS]
     if "skill_id" in about:
         return f"what the skill “{about.get('name')}” found (memory_get_skill {about['skill_id']} shows it)"
+    if "note_id" in about:
+        return f"the result of the task “{about.get('name')}” (search_notes shows it)"
     return f"the result of a task (get_job_status {about.get('task_id')} shows it)"

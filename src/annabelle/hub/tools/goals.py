@@ -6,8 +6,8 @@ from typing import cast
 
 from sqlalchemy import Connection
 
-from annabelle.agents import find_kind
-from annabelle.agents.task import AT_ONCE, TASKS, start_task
+from annabelle.agents import find_kind, is_chat
+from annabelle.agents.task import AT_ONCE, start_task
 from annabelle.core.errors import AnnabelleError, NotAllowed, RetryByModel, TooManyRequests
 from annabelle.core.failpoints import failpoint
 from annabelle.core.messages import TurnEvent
@@ -106,7 +106,7 @@ def _create_goal(service: GoalService, toolbox: Toolbox) -> NativeTool:
             description=str(arguments["description"]),
             instructions=str(arguments.get("instructions") or ""),
             tools=named or DEFAULT_TOOLS,
-            thread_id=context.thread_id,
+            thread_id=context.thread_id if is_chat(context.channel or "") else None,
         )
         foreign = await service.database.read(lambda conn: _read_from(conn, context))
         goal = await service.create(
@@ -343,8 +343,7 @@ def _emit_progress(events: EventLog) -> NativeTool:
         text = str(arguments["message"])
 
         def write(conn: Connection) -> WriteResult[None]:
-            if context.channel == TASKS:
-                tasks.change_task(conn, context.chat_id or "", {"result": {"progress": text}})
+            tasks.change_task(conn, context.chat_id or "", {"result": {"progress": text}})  # if it is one of a task
             event = TurnEvent(
                 message_id=context.message_id or "",
                 key=f"progress:{context.call_id}",
