@@ -10,6 +10,7 @@ from typing import cast
 
 import pytest
 
+from annabelle.agents.subagent import SubagentRequest
 from annabelle.core.errors import ErrorBody
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER
@@ -21,7 +22,7 @@ from annabelle.hub.boot import assemble
 from annabelle.hub.context import HubContext
 from annabelle.hub.instance import bind_port
 from annabelle.hub.security.users_file import add_user
-from annabelle.hub.tasks.subagents import SubagentRequest, make_scope
+from annabelle.hub.tasks.subagents import make_scope
 from annabelle.hub.tools import contacts
 from annabelle.hub.tools.contacts import Sighting, merge_sightings, parse_addresses
 from annabelle.toolbox.catalogue import AgentPolicy, ToolOffer

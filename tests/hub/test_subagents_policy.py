@@ -7,12 +7,13 @@ from datetime import timedelta
 import pytest
 from hypothesis import given, strategies as st
 
+from annabelle.agents.subagent import FORBIDDEN_TOOLS, SubagentRequest, make_brief
 from annabelle.core.contract import AgentProfile, TurnLimits
 from annabelle.core.errors import Unauthorized
 from annabelle.core.messages import now
 from annabelle.core.tools import CallContext
 from annabelle.hub.security.identities import Identities
-from annabelle.hub.tasks.subagents import FORBIDDEN_TOOLS, SubagentRequest, make_brief, make_profile, make_scope
+from annabelle.hub.tasks.subagents import make_profile, make_scope
 from annabelle.hub.tasks.task_runner import make_task_id
 from annabelle.toolbox.catalogue import AgentPolicy
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from annabelle.agents.subagent import FORBIDDEN_TOOLS
 from annabelle.core.contract import TERMINAL, ToolCall, ToolList
 from annabelle.core.errors import InvalidArguments, NotAllowed
 from annabelle.core.ids import new_id
@@ -13,7 +14,6 @@ from annabelle.core.trace import current_trace
 from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.conversations.turns import ActiveTurns
 from annabelle.hub.security.identities import CallerIdentity, HomeUsers
-from annabelle.hub.tasks.subagents import FORBIDDEN_TOOLS
 from annabelle.toolbox.catalogue import AgentPolicy
 from annabelle.toolbox.facade import Toolbox
 

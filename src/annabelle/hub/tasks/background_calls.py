@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, cast
 
+from annabelle.agents.subagent import FORBIDDEN_TOOLS
 from annabelle.core.errors import AnnabelleError, NotAllowed, RetryByModel, TurnCancelled
 from annabelle.core.ports import Judge
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
@@ -14,7 +15,6 @@ from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.approvals.questions import make_task_call_id
 from annabelle.hub.base import HubLifecycle
 from annabelle.hub.security.tool_access import ToolAccess
-from annabelle.hub.tasks.subagents import FORBIDDEN_TOOLS
 from annabelle.hub.trust.call_records import label_provenance
 from annabelle.store import approvals
 from annabelle.store.approvals import Approval

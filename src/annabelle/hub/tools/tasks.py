@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from annabelle.agents.subagent import TOKEN_BUDGET, SubagentRequest
 from annabelle.core.errors import AnnabelleError, NotAllowed, RetryByModel
 from annabelle.core.result_text import for_model, make_result
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trust import Trust
 from annabelle.hub.tasks.background_calls import QUEUE, BackgroundCalls, parse_queued_call
-from annabelle.hub.tasks.subagents import AT_ONCE, TOKEN_BUDGET, SubagentRequest
+from annabelle.hub.tasks.subagents import AT_ONCE
 from annabelle.hub.tasks.task_runner import TaskRunner, make_task_id
 from annabelle.store.tasks import NewTask
 from annabelle.toolbox.catalogue import (
