@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from annabelle.core.home import Home
+from annabelle.thinker.compression.comparison import ComparisonResult
 from cli.terminal import environment, run
 
 
@@ -139,3 +140,10 @@ def test_a_wrong_wish_is_refused_in_one_sentence(home: Home, arguments: tuple[st
     refused = run(environment(home), "compare", *arguments)
     assert refused.returncode != 0
     assert words in refused.stderr
+
+
+@pytest.mark.req("CMP-08")
+def test_the_outcome_is_the_same_only_if_nothing_was_lost_and_every_history_was_valid() -> None:
+    assert ComparisonResult("talk").same
+    assert not ComparisonResult("talk", lost=[("cancel", "#W0003")]).same
+    assert not ComparisonResult("talk", invalid=1).same

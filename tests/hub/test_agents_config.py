@@ -83,6 +83,23 @@ def test_the_model_for_thinking_is_the_agents_own_else_that_of_the_settings() ->
     assert config.agents[1].as_profile(Settings()).thinking.model == "", "rules alone, which cost no call"
 
 
+@pytest.mark.req("CMP-09")
+def test_an_agents_thinking_is_as_written_and_else_by_rules_above_12000_tokens() -> None:
+    written = {
+        "enableThinkingPhase": False,
+        "thinkingStrategy": "token-budget",
+        "compressionThreshold": 900,
+        "thinkingModel": "deep",
+    }
+    agents = [{"agentId": "a", "thinking": written}, {"agentId": "b"}]
+    own, default = (
+        agent.as_profile(Settings()).thinking for agent in AgentsConfig.model_validate({"agents": agents}).agents
+    )
+    assert (own.enabled, own.strategy, own.threshold_tokens, own.model) == (False, "token-budget", 900, "deep")
+    assert (default.enabled, default.strategy, default.threshold_tokens) == (True, "adaptive", 12_000)
+    assert (default.model, default.note_in_history) == ("", False)
+
+
 @pytest.mark.req("LOOP-02")
 @pytest.mark.parametrize(
     ("written", "calls"),

@@ -8,9 +8,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from annabelle.core.contract import TokenUsage
 from annabelle.core.errors import AgentPaused
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER, now
+from annabelle.core.tools import JsonObject
+from annabelle.hub.agents.config import CostControls
+from annabelle.hub.costs.monitor import CostMonitor
 from annabelle.store import ledger, messages, threads
 from annabelle.store.database import Database
 from annabelle.store.messages import StoredMessage
@@ -59,6 +63,36 @@ async def test_the_cap_of_an_hour_lets_the_call_end_and_refuses_every_next_one_w
     await hub.ledger.settle(record("running", 0.0))  # what ran ends as if nothing were
     status = hub.agents.status("annabelle")
     assert (status.paused, status.available, status.costs.current_hour_tokens) == (True, False, 260_010)
+
+
+@pytest.mark.req("CST-02")
+async def test_what_a_model_writes_counts_as_what_it_reads(home: Home, database: Database) -> None:
+    hub = await house(home, database)
+    usage = TokenUsage(input_tokens=200_000, output_tokens=49_999)
+    await hub.ledger.settle(record("a", 0.0, usage=usage))
+    assert not hub.agents.is_paused("annabelle")
+    await hub.ledger.settle(record("b", 0.0, usage=TokenUsage(output_tokens=1)))
+    assert hub.agents.is_paused("annabelle")
+
+
+@pytest.mark.req("CST-03")
+@pytest.mark.parametrize(
+    ("written", "paused"),
+    [
+        ({}, True),
+        ({"spikeMultiplier": 5.0}, False),
+        ({"shortWindowMinutes": 10}, False),
+        ({"minimumBaselineTokens": 20_000}, False),
+        ({"minimumBaselineRate": 30_000}, False),
+        ({"enabled": False}, False),
+    ],
+)
+def test_a_spike_is_what_the_agents_own_settings_call_one(written: JsonObject, paused: bool) -> None:
+    minute = 0
+    monitor = CostMonitor(lambda _agent: CostControls.model_validate(written), lambda: minute)
+    monitor.count("annabelle", TokenUsage(input_tokens=15_000))
+    minute = 20
+    assert (monitor.count("annabelle", TokenUsage(input_tokens=100_000)) is not None) is paused
 
 
 @pytest.mark.req("CST-04")

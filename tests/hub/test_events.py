@@ -84,6 +84,20 @@ async def test_a_reader_gets_what_it_missed_and_then_what_happens(
 
 
 @pytest.mark.req("THR-04")
+async def test_what_happens_while_a_reader_catches_up_comes_once(
+    database: Database, fanout: EventFanout, log: EventLog
+) -> None:
+    thread = await thread_of(database, OWNER)
+    lines = stream_events(EventReader(OWNER, thread, 0), database, fanout)
+    assert (await anext(lines)).startswith(b"retry")
+    await log.add(thread, OWNER, event("both in the store and live"))
+    assert [key for _, key in await read(lines, 1)] == ["both in the store and live"]
+    await log.add(thread, OWNER, event("next"))
+    assert [key for _, key in await read(lines, 1)] == ["next"]
+    await lines.aclose()
+
+
+@pytest.mark.req("THR-04")
 async def test_a_reader_that_comes_back_anywhere_loses_and_doubles_nothing(
     database: Database, fanout: EventFanout, log: EventLog
 ) -> None:

@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
-from annabelle.core.messages import SKILLS, InboundMessage
+from annabelle.core.messages import SKILLS, InboundMessage, TurnEvent
 from annabelle.store import claims, message_search, messages, threads
 from annabelle.store.database import Database
+from annabelle.store.message_removal import remove_content
 from annabelle.store.message_search import search_messages
 from annabelle.store.messages import QueueLimits
 from annabelle.store.threads import Thread
@@ -46,10 +47,37 @@ async def test_the_newest_come_first_and_only_ones_own_threads_that_people_see(d
         messages.queue_message(c, thread, message, QueueLimits())
 
     await db.write(run_of_skill)
+
+    def check_in(c) -> None:
+        thread = threads.find_or_create_thread(c, channel="goal", chat_id="g", user_id="owner", agent_id="annabelle")
+        message = InboundMessage(channel="goal", chat_id="g", sender_id="x", text="piano of a check-in", source="skill")
+        messages.queue_message(c, thread, message, QueueLimits(), background=True)
+
+    await db.write(check_in)
     assert await found(db, "piano", limit=3) == ["piano 4", "piano 3", "piano 2"]
     result = await db.read(lambda c: search_messages(c, "owner", "piano", limit=3))
     rest = await db.read(lambda c: search_messages(c, "owner", "piano", limit=3, before=result.more_before))
     assert ([one.content for one in rest.found], rest.more_before) == (["piano 1", "piano 0"], None)
+
+
+@pytest.mark.req("THR-02")
+async def test_what_was_deleted_is_not_found(db: Database, receive) -> None:
+    gone, kept = [(await receive(text)).message for text in ("a deleted piano", "a piano that was not deleted")]
+    await db.write(lambda c: remove_content(c, [gone]))
+    assert await found(db, "deleted") == [kept.content]
+
+
+@pytest.mark.req("THR-01")
+async def test_a_long_page_has_what_happened_in_each_of_its_turns(
+    db: Database, receive, thread: Thread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "_IDS_AT_ONCE", 2)
+    asked = [(await receive(str(number))).message.id for number in range(5)]
+    events = [TurnEvent(message_id=one, key="call", type="tool_start", data={"call_id": one}) for one in asked]
+    await db.write(lambda c: threads.append_events(c, thread.id, events))
+    told = await db.read(lambda c: threads.list_tool_events(c, asked, "owner"))
+    assert list(told) == asked
+    assert await db.read(lambda c: threads.list_tool_events(c, asked, "ada")) == {}
 
 
 @pytest.mark.req("THR-02")

@@ -16,6 +16,7 @@ from annabelle.core.secrets.forget_mask import ForgetMatcher, mask_value
 from annabelle.thinker.session import archiver, file_store as session_files
 from annabelle.thinker.session.archive_search import NAME
 from annabelle.thinker.session.file_store import FileSessionStore
+from annabelle.thinker.session.records import Compaction
 from annabelle.thinker.session.session_store import ConversationEnd, SessionStore, SessionView
 from support.timing import seconds
 from thinker.fakes import ListedModel
@@ -122,6 +123,19 @@ async def test_a_model_that_fails_leaves_what_the_user_wrote_as_the_summary(tmp_
     (summary,) = (await viewed(talk)).summaries
     assert "Book the hotel Miramar / and a car" in summary
     assert "abcdefgh12345678" not in summary
+
+
+@pytest.mark.req("SES-03")
+async def test_a_model_that_fails_loses_nothing_of_what_was_summed_up_before(
+    make_store: MakeStore, tmp_path: Path
+) -> None:
+    talk = Talk(make_store(), ListedModel(ProviderDown("It is down.")), tmp_path)
+    for number, said in enumerate(("Book the hotel Miramar", "and a car")):
+        await talk.store.append(THREAD, turn(number, said=said, at=ago(hours=1)))
+    assert await talk.store.compact(THREAD, Compaction(message_id="msg_0", summary="A hotel was booked.", turns=1))
+    (summary,) = (await viewed(talk)).summaries
+    assert "A hotel was booked." in summary
+    assert "and a car" in summary
 
 
 @pytest.mark.req("SES-03")

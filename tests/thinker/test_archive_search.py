@@ -119,6 +119,9 @@ async def test_history_is_searched_by_words_and_days_within_one_thread(make_stor
     assert [one["summary"] for one in await searched(talk, query="dough", timeframe="yesterday")] == [
         "A talk of bread 7."
     ]
+    assert [one["summary"] for one in await searched(talk, query="")] == [
+        f"A talk of bread {number}." for number in (7, 6, 5, 4, 3)
+    ], "without words the latest"
     day = ago(days=100).date().isoformat()
     assert [one["summary"] for one in await searched(talk, query="", timeframe=day)] == ["They talked of wine."]
 

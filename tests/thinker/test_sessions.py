@@ -15,7 +15,7 @@ from annabelle.core.contract import TokenUsage
 from annabelle.core.errors import InvalidArguments, StorageTrouble
 from annabelle.thinker.session import file_store as session_files
 from annabelle.thinker.session.file_store import FileSessionStore
-from annabelle.thinker.session.records import SessionTurn
+from annabelle.thinker.session.records import Compaction, SessionTurn
 from thinker.fakes import Bench, DictTools, ListedModel
 
 
@@ -72,6 +72,9 @@ async def test_the_same_message_twice_is_one_turn_also_in_a_new_process(tmp_path
     await files.append("thr_1", turn(0))
     await files.append("thr_1", turn(1))
     assert await read(tmp_path) == ["msg_0", "msg_1"]
+    assert await files.compact("thr_1", Compaction(message_id="msg_0", summary="They met.", turns=1))
+    await FileSessionStore(tmp_path, "tess").append("thr_1", turn(0))
+    assert await read(tmp_path) == ["msg_1"], "what was summed up is not written again"
 
 
 @pytest.mark.req("SES-01")

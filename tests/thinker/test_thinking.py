@@ -270,6 +270,26 @@ async def test_within_a_turn_what_was_shortened_is_only_added_to():
     assert is_valid_chain(third.compressed_history)
 
 
+@pytest.mark.req("CMP-02")
+async def test_a_turn_that_begins_again_takes_nothing_over_from_its_first_try():
+    thinking, first = ContextCompressor(SMALL), long_history()
+    await thinking.think(asking(first))
+    again = long_history()
+    result = await thinking.think(asking(again))
+    assert result.metrics["fresh"] is True
+    assert any(message is again[-1] for message in result.compressed_history)
+    assert not any(message is first[-1] for message in result.compressed_history)
+
+
+@pytest.mark.req("CMP-02")
+async def test_the_notes_of_the_cheap_model_are_the_result_in_all_their_parts():
+    thinking, _, _ = noting(json.dumps(NOTES))
+    result = await thinking.think(asking(long_history(), workspace="Tasks:\n[ ] book"))
+    assert (result.summary, result.current_state) == (NOTES["summary"], NOTES["current_state"])
+    assert (list(result.insights), result.next_actions) == (NOTES["insights"], NOTES["next_actions"])
+    assert result.thinking_tokens > 0
+
+
 @pytest.mark.req("CMP-10")
 async def test_what_changed_since_the_last_cycle_is_told_in_a_few_lines():
     thinking, history = ContextCompressor(SMALL), long_history()

@@ -108,7 +108,8 @@ def test_changes_are_what_is_new_worse_or_gone_and_not_another_number() -> None:
     assert render_changes([found(text="It has 51 MB.")], [found(text="It has 52 MB.")]) == ""
     assert render_changes([], [found()]) == "Something changed:\n! It is so. (halt-manager)\n   Act."
     assert render_changes([found()], []) == "Something changed:\n✓ No longer so: It is so. (halt-manager)"
-    assert "No longer" not in render_changes([found()], [found("critical")]), "it got worse, it is not gone"
+    worse = render_changes([found()], [found("critical")])
+    assert worse == "Something changed:\n✗ It is so. (halt-manager)\n   Act.", "it got worse, it is not gone"
     both = render_changes([found(subject="a")], [found(subject="b", text="That too.")])
     assert "That too." in both
     assert "No longer so: It is so." in both

@@ -225,13 +225,46 @@ async def test_an_intent_written_after_foreign_content_gives_no_orders_in_the_ch
     assert house.house.sent == []
 
 
+@pytest.mark.req("AGE-08", "POL-09")
+async def test_a_check_in_that_replaces_another_says_what_was_read_before_it(house: GoalHouse) -> None:
+    goal = await house.add()
+    follow_up = call("manage_check_in", action="follow_up", delay_hours=1, intent="Look again.")
+    for calls, read_from in (([follow_up], None), ([call("read_inbox"), follow_up], ["read_inbox"])):
+        house.play(lambda _brief, calls=calls: {"calls": calls})
+        await house.say(goal, "Come back later.")
+        arranged = await house.check_in(goal, "follow_up")
+        assert arranged is not None
+        assert arranged.made_after == read_from
+
+
+@pytest.mark.req("AGE-08", "POL-03")
+async def test_a_check_in_that_goes_on_after_a_yes_has_the_same_bounds(house: GoalHouse) -> None:
+    goal = await house.add(tools=["send_letter"])
+    await house.service.set_check_in(goal.id, OWNER, {"action": "follow_up", "delay_hours": 1})
+    letter = call("send_letter", to="eve@example.net", body="hi")
+    house.play(lambda brief: {"calls": [letter] if brief.channel == "goal" else []})
+    await house.house.run(timedelta(hours=1, minutes=1))
+    (asked,) = (await house.house.owner.get("/approvals", params={"state": "pending"})).json()["approvals"]
+    begun = len(house.thinker.briefs)
+    house.play(lambda _brief: {"calls": [], "say": "Sent."})
+    await house.house.owner.post(f"/approvals/{asked['id']}", json={"verdict": "approve"})
+    await house.rest()
+    (resumed,) = house.thinker.briefs[begun:]
+    assert resumed.limits is not None
+    assert (resumed.limits.max_steps, resumed.limits.wall_clock_seconds) == (3, 45)
+    assert resumed.may_be_silent
+
+
 @pytest.mark.req("AGE-08")
 async def test_an_archived_goal_checks_in_no_more_until_it_is_reopened(house: GoalHouse) -> None:
     goal = await house.add(check_in={"frequency": "daily", "time": "13:00"})
     house.play(lambda _brief: {"calls": []})
     await house.service.archive(goal.id, OWNER)
+    await add_note(house, goal)
+    house.service.notify()
     await house.house.run(timedelta(days=3))
     assert check_ins(house) == []
+    assert await house.check_in(goal, "note") is None, "a note for it sets nothing off"
     await house.service.reopen(goal.id, OWNER)
     await house.house.run(timedelta(days=1))
     assert len(check_ins(house)) >= 1

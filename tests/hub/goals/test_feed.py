@@ -11,6 +11,7 @@ from annabelle.core.errors import Conflict, NotFound
 from annabelle.core.messages import OWNER, InboundMessage
 from annabelle.core.tools import JsonObject
 from annabelle.store import feed, goals, skills
+from annabelle.store.goals import NewNote
 from hub.goals.house import GoalHouse, call
 
 FEED_DAY = timedelta(hours=24)
@@ -66,6 +67,32 @@ async def test_the_feed_never_brings_the_same_twice(house: GoalHouse) -> None:
     assert sum("Chords" in text for text in await house.heard()) == 1
     shown = next(one for one in feed_runs(house)[-1].sections if one.name == "the feed so far")
     assert any("Chords" in piece for piece in shown.pieces)
+
+
+@pytest.mark.req("AGE-09")
+async def test_the_feed_tells_in_the_given_order_and_also_news_under_a_title_it_had(house: GoalHouse) -> None:
+    foreign = await house.add("Secret plan", user_id="mallory")
+    goal = await house.add()
+    items = [
+        item("Chords") | {"goal_id": goal.id},
+        item("Chords", "There are more.") | {"goal_id": foreign.id},
+        item("A thought", kind="reflection"),
+    ]
+    house.play(
+        lambda brief: {
+            "calls": [call("generate_feed", items=items)] if brief.channel == "user_agent" else [],
+            "say": "",
+        }
+    )
+    await house.house.run(FEED_DAY)
+    told = "Chords\nLook at this.\n\nChords\nThere are more.\n\nA thought\nLook at this."
+    assert [text for text in await house.heard() if "Chords" in text] == [told]
+    kept = await house.read(lambda conn: feed.list_feed(conn, OWNER))
+    assert [(one.kind, one.goal_id) for one in kept[::-1]] == [
+        ("discovery", goal.id),
+        ("discovery", None),
+        ("reflection", None),
+    ], "another person's goal is not named"
 
 
 @pytest.mark.req("AGE-09")
@@ -125,9 +152,31 @@ async def test_the_users_agent_knows_all_goals_and_is_one_for_each_person(house:
     assert {"look_around", "read_inbox", "create_task"} <= set(brief.required_tools or ())
     assert [one.title for one in await house.notes(garden)] == ["Both"]
     assert await house.notes(piano) == []
+    secret = await house.add("Secret plan", user_id="mallory")
+    house.play(lambda _brief: {"calls": [call("create_note", title="Mine", content="No.", goal_id=secret.id)]})
+    await house.hub.conversations.gate.receive(said.model_copy(update={"id": "msg_again"}))
+    await house.rest()
+    assert house.thinker.answers[-1]["is_error"]
+    assert await house.notes(secret) == []
     foreign = InboundMessage(channel="user_agent", chat_id=OWNER, sender_id="m", user_id="mallory", text="hi")
     with pytest.raises(NotFound):
         await house.hub.conversations.gate.receive(foreign)
+
+
+@pytest.mark.req("AGE-04", "POL-09")
+async def test_notes_made_from_foreign_content_are_not_shown_to_a_users_agent(house: GoalHouse) -> None:
+    goal = await house.add()
+    for title, read_from in (("Own", None), ("Foreign", ["read_inbox"])):
+        note = NewNote(
+            user_id=OWNER, goal_id=goal.id, title=title, content="x", written_by="agent", read_from=read_from
+        )
+        await house.write(lambda conn, note=note: goals.add_note(conn, note))
+    said = InboundMessage(channel="user_agent", chat_id=OWNER, sender_id=OWNER, text="How do my goals go?")
+    await house.hub.conversations.gate.receive(said)
+    await house.rest()
+    shown = next(one for one in feed_runs(house)[0].sections if one.name == "goals")
+    assert "Own: x" in str(shown.pieces)
+    assert "Foreign" not in str(shown.pieces)
 
 
 @pytest.mark.req("AGE-04")

@@ -171,6 +171,31 @@ async def test_a_guided_chat_ends_in_a_goal_that_the_person_confirms(house: Goal
     assert recurring.trigger["schedule"] == "30 8 * * 1-5"
 
 
+@pytest.mark.req("AGE-12", "POL-01")
+async def test_a_guided_chat_calls_no_other_tool_than_its_own(house: GoalHouse) -> None:
+    house.play(lambda _brief: {"calls": [call("look_around")]})
+    said = InboundMessage(channel="goal_creation", chat_id="new-1", sender_id=OWNER, text="I want to play the piano")
+    await house.hub.conversations.gate.receive(said)
+    await house.rest()
+    assert "look_around" in str(house.thinker.answers[-1]["error"])
+    assert house.house.calls == 0
+
+
+@pytest.mark.req("AGE-12", "POL-09")
+async def test_learnings_of_a_goal_that_is_made_after_foreign_content_are_labelled(house: GoalHouse) -> None:
+    goal: JsonObject = {"title": "Piano", "description": "A song.", "learnings": ["Write to eve."]}
+    house.play(lambda _brief: {"calls": [call("read_inbox"), call("create_goal", **goal)]})
+    said = InboundMessage(channel="api", chat_id="main", sender_id=OWNER, text="Make a goal of my mail")
+    await house.hub.conversations.gate.receive(said)
+    await house.rest()
+    (asked,) = (await house.house.owner.get("/approvals")).json()["approvals"]
+    await house.house.owner.post(f"/approvals/{asked['id']}", json={"verdict": "approve"})
+    await house.rest()
+    (made,) = await house.read(lambda conn: goals.list_goals(conn, OWNER))
+    (learnt,) = await house.read(lambda conn: goals.list_learnings(conn, made.id))
+    assert (learnt.content, learnt.read_from) == ("Write to eve.", ["read_inbox"])
+
+
 @pytest.mark.req("AGE-02")
 async def test_a_deleted_goal_takes_its_notes_and_check_ins_along(house: GoalHouse) -> None:
     goal = await house.add(check_in={"frequency": "daily", "time": "09:00"})

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 from sqlalchemy import Connection, update
 
+from annabelle.agents.task import queue_attempt
 from annabelle.core.contract import TurnBrief, TurnResult
 from annabelle.core.messages import OWNER, now
 from annabelle.core.tools import JsonObject
@@ -114,6 +115,32 @@ async def test_a_paused_task_is_tried_again_and_expires_after_a_day(house: GoalH
     await house.rest()
     assert (report.retried, report.expired) == ((1, 0) if state == "completed" else (0, 1))
     assert (await house.read(lambda conn: tasks.load_task(conn, task_id))).state == state
+
+
+@pytest.mark.req("AGE-10", "AGE-13")
+async def test_a_paused_task_waits_for_the_time_of_its_next_try(house: GoalHouse) -> None:
+    goal = await house.add()
+    due = house.clock.now() + MINUTE
+    task_id = await add_task(house, goal.id, "paused", house.clock.now() - MINUTE, next_try_at=due)
+    assert await house.hub.services.upkeep.health.run() == HealthReport()
+    assert (await house.read(lambda conn: tasks.load_task(conn, task_id))).state == "paused"
+
+
+@pytest.mark.req("AGE-10")
+async def test_an_old_task_that_waits_for_its_turn_is_not_ended(house: GoalHouse) -> None:
+    goal = await house.add()
+    task_id = await add_task(house, goal.id, "active", house.clock.now() - timedelta(hours=3))
+
+    def queue(conn: Connection) -> str:
+        return queue_attempt(conn, tasks.load_task(conn, task_id))
+
+    thread_id = await house.write(queue)
+    report = await house.hub.services.upkeep.health.run()
+    assert report.stale_tasks == 0
+    await house.hub.conversations.thread_queue.start_next(thread_id)
+    await house.rest()
+    done = await house.read(lambda conn: tasks.load_task(conn, task_id))
+    assert (done.state, str((done.result or {})["text"])[:4]) == ("completed", "Done")
 
 
 @pytest.mark.req("AGE-10")
