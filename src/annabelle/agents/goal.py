@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from annabelle.agents.check_in import MODEL_CALLS, SECONDS, is_heartbeat_on, move_heartbeat
+from annabelle.agents.check_in import MODEL_CALLS, SECONDS, move_heartbeat
 from annabelle.agents.fire_outcome import FireOutcome, end_fire, end_run
 from annabelle.agents.kind import AgentKind, EndedTurn, read_prompt
 from annabelle.agents.work import load_run
@@ -85,12 +85,10 @@ class GoalKind(AgentKind):
     def end_turn(self, conn: Connection, ended: EndedTurn) -> list[StoredEvent]:
         message = ended.message
         goal, fire = goals.find_goal(conn, message.chat_id), load_run(conn, message)
-        alive = goal is not None and is_heartbeat_on(conn, goal)
         told = _answer_elsewhere(conn, ended) if fire is None else end_run(conn, fire, ended)
         if goal is not None and (ended.parked is None or not ended.parked.waits):
             rest_if_done(conn, goal.id)
-            if alive and goal.state != "archived":
-                move_heartbeat(conn, goal, ended.at)
+            move_heartbeat(conn, goal, ended.at)
         return told
 
     def drop_turn(self, conn: Connection, message: StoredMessage, why: str, at: datetime) -> list[StoredEvent] | None:

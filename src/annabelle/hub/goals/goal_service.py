@@ -16,11 +16,12 @@ from annabelle.agents.check_in import (
     CheckIn,
     check_in_after_note,
     clear_check_ins,
+    comes_again,
     find_report_thread,
     move_heartbeat,
     set_check_in,
 )
-from annabelle.agents.task import TASKS, cancel_task, retry_task
+from annabelle.agents.task import TASKS, begin_again, cancel_task
 from annabelle.core.clock import Clock
 from annabelle.core.errors import Conflict, InvalidArguments
 from annabelle.core.messages import GOALS, InboundMessage
@@ -116,17 +117,7 @@ class GoalService:
 
     async def archive(self, goal_id: str, user_id: str) -> StoredGoal:
         """Put a goal away: nothing runs for it until it is reopened. Its notes stay searchable."""
-        await self._stop_work(goal_id, user_id, "The goal was archived.")
-
-        def write(conn: Connection) -> StoredGoal:
-            goals.change_goal(conn, goal_id, {"state": "archived"})
-            for one in skills.list_check_ins(conn, goal_id):
-                skills.change_skill(conn, one.id, {"enabled": False, "next_due": None})
-            return goals.get_goal(conn, goal_id, user_id)
-
-        archived = await self.database.write(write)
-        self.notify()
-        return archived
+        return await self._end_work(goal_id, user_id, "The goal was archived.")
 
     async def reopen(self, goal_id: str, user_id: str) -> StoredGoal:
         at = self.clock.now()
@@ -136,10 +127,11 @@ class GoalService:
             if goal.state != "archived":
                 return goal
             goals.change_goal(conn, goal_id, {"state": "waiting"})
-            recurring = skills.find_check_in(conn, user_id, "recurring", goal_id)
-            if recurring is not None:
-                due = self._read_trigger(recurring.trigger).next_after(at)
-                skills.change_skill(conn, recurring.id, {"enabled": True, "next_due": due})
+            for one in skills.list_check_ins(conn, goal_id):
+                recurs = one.check_in == "recurring"
+                if recurs or comes_again(one):
+                    due = self._read_trigger(one.trigger).next_after(at) if recurs else None
+                    skills.change_skill(conn, one.id, {"enabled": True, "next_due": due})
             goal = goals.get_goal(conn, goal_id, user_id)
             move_heartbeat(conn, goal, at)
             return goal
@@ -150,7 +142,7 @@ class GoalService:
 
     async def delete(self, goal_id: str, user_id: str) -> StoredGoal:
         """Delete a goal with its notes, learnings, tasks and check-ins; what runs for it is stopped."""
-        goal = await self._stop_work(goal_id, user_id, "The goal was deleted.")
+        goal = await self._end_work(goal_id, user_id, "The goal was deleted.")
 
         def write(conn: Connection) -> None:
             clear_check_ins(conn, goal_id)
@@ -269,13 +261,15 @@ class GoalService:
         return found
 
     async def retry_task(self, task_id: str, user_id: str) -> StoredTask:
-        def write(conn: Connection) -> tuple[StoredTask, str]:
+        def write(conn: Connection) -> str:
             task = _get_goal_task(conn, task_id, user_id)
             if task.state in ("active", "completed"):
                 raise Conflict(f"The task “{task.name}” is {task.state}.", hint="Only one that failed is tried again.")
-            return task, retry_task(conn, task)
+            if task.waits_for_person:
+                raise Conflict(f"The task “{task.name}” waits for your answer.", hint="annabelle approvals shows it.")
+            return begin_again(conn, task, self.clock.now())
 
-        _before, thread_id = await self.database.write(write)
+        thread_id = await self.database.write(write)
         await self.thread_queue.start_next(thread_id)
         return await self.database.read(lambda conn: tasks.get_task(conn, task_id, user_id))
 
@@ -289,11 +283,18 @@ class GoalService:
         await self.canceller.stop_chat(TASKS, task_id, user_id)
         return await self.database.read(lambda conn: tasks.get_task(conn, task_id, user_id))
 
-    async def _stop_work(self, goal_id: str, user_id: str, why: str) -> StoredGoal:
-        def read(conn: Connection) -> tuple[StoredGoal, list[StoredTask]]:
+    async def _end_work(self, goal_id: str, user_id: str, why: str) -> StoredGoal:
+        """Archive a goal, so that nothing new begins for it, then stop what runs."""
+
+        def write(conn: Connection) -> tuple[StoredGoal, list[StoredTask]]:
+            goals.get_goal(conn, goal_id, user_id)
+            goals.change_goal(conn, goal_id, {"state": "archived"})
+            for one in skills.list_check_ins(conn, goal_id):
+                skills.change_skill(conn, one.id, {"enabled": False, "next_due": None})
             return goals.get_goal(conn, goal_id, user_id), tasks.list_at_work(conn, goal_id)
 
-        goal, at_work = await self.database.read(read)
+        goal, at_work = await self.database.write(write)
+        self.notify()
         for task in at_work:
             await self.cancel_task(task.id, user_id, why)
         await self.canceller.stop_chat(GOALS, goal_id, user_id)
@@ -366,7 +367,7 @@ def describe_check_ins(conn: Connection, goal_id: str) -> list[JsonObject]:
             "trigger": one.trigger,
         }
         for one in skills.list_check_ins(conn, goal_id)
-        if one.enabled
+        if one.enabled and one.next_due is not None
     ]
 
 
