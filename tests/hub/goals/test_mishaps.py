@@ -8,9 +8,12 @@ import pytest
 from sqlalchemy import Connection
 
 from annabelle.core.contract import TurnBrief, TurnResult
-from annabelle.core.errors import Conflict, ProviderDown, TooManyRequests
+from annabelle.core.errors import Conflict, InvalidArguments, ProviderDown, TooManyRequests
 from annabelle.core.messages import OWNER, USER_AGENT
+from annabelle.hub.goals.goal_service import GoalService
+from annabelle.hub.goals.link_reader import LinkedPage, LinkReader, LinkRequest
 from annabelle.store import goals, messages, skills, tasks, threads
+from annabelle.store.goals import StoredGoal
 from hub.goals.house import GoalHouse, call
 from hub.goals.test_check_ins import add_note, check_ins
 from hub.goals.test_tasks import delegate
@@ -176,3 +179,52 @@ async def test_a_check_in_after_notes_that_was_switched_off_stays_off(house: Goa
     assert len(check_ins(house)) == 2
     listed = await house.read(lambda conn: skills.list_check_ins(conn, goal.id))
     assert {one.check_in: one.enabled for one in listed} == {"heartbeat": True, "note": False}
+
+
+@pytest.mark.req("THR-03")
+@pytest.mark.parametrize(
+    "path", ["", "/learnings", "/update", "/archive", "/reopen", "/delete", "/check-in", "/messages"]
+)
+async def test_a_goal_that_is_deleted_between_two_steps_is_not_there(
+    house: GoalHouse, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    goal = await house.add()
+    await house.service.delete(goal.id, OWNER)
+
+    async def find(_service: GoalService, _named: str, _user_id: str) -> StoredGoal:
+        return goal
+
+    monkeypatch.setattr(GoalService, "find", find)
+    bodies = {"/learnings": {"content": "x"}, "/update": {"title": "x"}, "/messages": {"text": "x"}}
+    method = "POST" if path else "GET"
+    answer = await house.house.owner.request(method, f"/goals/{goal.id}{path}", json=bodies.get(path, {}))
+    assert answer.status_code == 404
+
+
+@pytest.mark.req("AGE-02", "AGE-12")
+async def test_a_goal_made_again_is_the_same_and_another_of_its_title_is_refused(house: GoalHouse) -> None:
+    goal = await house.add("New\n  piano ")
+    assert goal.title == "New piano"
+    again = await house.add("new piano", check_in={"frequency": "daily", "time": "07:00"})
+    assert again.id == goal.id
+    assert await house.check_in(goal, "recurring") is not None
+    for other in ({"tools": ["look_around"]}, {"instructions": "Be strict."}, {"description": "Another."}):
+        with pytest.raises(Conflict, match="already"):
+            await house.add("New piano", **other)
+    with pytest.raises(InvalidArguments):
+        await house.add(" \n ")
+
+
+@pytest.mark.req("MEM-11")
+async def test_a_link_that_is_put_to_a_goal_while_its_page_is_read_gets_its_text(
+    house: GoalHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goal = await house.add()
+
+    async def read(_reader: LinkReader, asked: LinkRequest) -> LinkedPage:
+        await house.service.notes.move(asked.note_id, goal.id, OWNER)
+        return LinkedPage("Scales", "Practise slowly.")
+
+    monkeypatch.setattr(LinkReader, "read", read)
+    note = await house.service.notes.add_link(OWNER, "https://example.org/scales")
+    assert (note.goal_id, note.title, note.content) == (goal.id, "Scales", "Practise slowly.")

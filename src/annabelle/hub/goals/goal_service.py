@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 from typing import Final, Literal, cast
 from zoneinfo import ZoneInfo
@@ -75,20 +75,18 @@ class GoalService:
         check_in: JsonObject | None = None,
         read_from: list[str] | None = None,
     ) -> StoredGoal:
-        """Make a goal that the person has confirmed. With their first goal the feed begins."""
-        at = self.clock.now()
+        """Make a goal that the person has confirmed, once. With their first goal the feed begins."""
+        at, new = self.clock.now(), replace(new, title=_read_title(new.title))
         schedule = None if check_in is None else self.read_recurring(check_in)
 
         def write(conn: Connection) -> StoredGoal:
             known = goals.list_goals(conn, new.user_id)
             same = next((one for one in known if one.title.casefold() == new.title.casefold()), None)
-            if same is not None and same.description == new.description:
-                return same  # the same call again
-            if same is not None:
+            if same is not None and _list_terms(same) != _list_terms(new):
                 raise Conflict(f"There is a goal “{same.title}” already.", hint="Give this one another title.")
-            if len(known) >= _MOST_GOALS:
+            if same is None and len(known) >= _MOST_GOALS:
                 raise Conflict(f"There are {_MOST_GOALS} goals already.", hint="Archive some first.")
-            goal = goals.add_goal(conn, new)
+            goal = same or goals.add_goal(conn, new)
             for one in learnings:
                 goals.add_learning(conn, goal.id, one, read_from)
             if schedule is not None:
@@ -356,6 +354,19 @@ def check_goal_tools(wanted: Sequence[str], offered: Iterable[ToolSpec]) -> None
         raise InvalidArguments(
             f"A goal cannot have {', '.join(sorted(forbidden))}.", hint="Leave it out.", field="tools"
         )
+
+
+def _list_terms(goal: NewGoal) -> tuple[str, ...]:
+    """What the person confirmed, beside the title."""
+    return goal.description, goal.instructions, *goal.tools
+
+
+def _read_title(given: str) -> str:
+    """In one line."""
+    title = " ".join(given.split())
+    if not title:
+        raise InvalidArguments("The title is empty.", hint="Give a few words.", field="title")
+    return title
 
 
 def describe_check_ins(conn: Connection, goal_id: str) -> list[JsonObject]:

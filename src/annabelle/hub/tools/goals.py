@@ -102,7 +102,7 @@ def _create_goal(service: GoalService, toolbox: Toolbox) -> NativeTool:
         new = NewGoal(
             user_id=context.user_id,
             agent_id=context.agent_id,
-            title=str(arguments["title"]).strip(),
+            title=str(arguments["title"]),
             description=str(arguments["description"]),
             instructions=str(arguments.get("instructions") or ""),
             tools=named or DEFAULT_TOOLS,
