@@ -113,3 +113,12 @@ def test_without_a_terminal_and_without_a_line_a_guided_chat_says_so(running: di
     assert refused.returncode == 2
     assert "nothing to say" in refused.stderr
     assert "needs a title" in run(running, "goals", "new", "--description", "x").stderr
+
+
+@pytest.mark.req("THR-03")
+@pytest.mark.parametrize("title", ["CI/CD", "..", "100 % {done}?", "<b>loud</b> #1"])
+def test_a_goal_is_found_whatever_signs_its_title_has(running: dict[str, str], title: str) -> None:
+    assert run(running, "goals", "new", "--title", title).returncode == 0
+    assert shown(running, "goals", "show", title)["title"] == title
+    assert "is archived" in run(running, "goals", "archive", title).stdout
+    assert run(running, "goals", "show", "no/such").stderr.startswith("There is no goal “no/such”.")

@@ -51,6 +51,12 @@ async def test_a_change_that_raises_leaves_nothing_behind(db: Database) -> None:
     assert await db.read(numbers) == [2]
 
 
+async def test_work_that_runs_out_of_items_fails_and_is_not_waited_for_for_ever(db: Database) -> None:
+    for work in (db.read, db.write):
+        with pytest.raises(RuntimeError):
+            await asyncio.wait_for(work(lambda _conn: next(iter(()))), seconds(5))
+
+
 async def test_a_read_can_not_change_anything(db: Database) -> None:
     with pytest.raises((StorageTrouble, DBAPIError)):
         await db.read(lambda c: add(c, 1))

@@ -105,21 +105,27 @@ def clear_check_ins(conn: Connection, goal_id: str, sort: CheckInSort | None = N
 
 def check_in_after_note(conn: Connection, goal: StoredGoal, at: datetime) -> None:
     """Look at what the person wrote, once they have written nothing more for a while."""
-    if goal.state != "archived":
+    if goal.state != "archived" and _is_on(conn, goal, "note"):
         set_check_in(conn, goal, CheckIn(sort="note", schedule=OneMoment(at + NOTE_DELAY)), at)
-        if is_heartbeat_on(conn, goal):
-            move_heartbeat(conn, goal, at)
+    move_heartbeat(conn, goal, at)
 
 
-def is_heartbeat_on(conn: Connection, goal: StoredGoal) -> bool:
-    """Whether the goal has one that was not switched off, or never had one."""
-    known = skills.find_check_in(conn, goal.user_id, "heartbeat", goal.id)
-    return known is None or known.enabled
+def comes_again(skill: StoredSkill) -> bool:
+    """Whether it is arranged anew whenever something happens: then it is not over once it was done."""
+    return skill.check_in in ("note", "heartbeat")
 
 
 def move_heartbeat(conn: Connection, goal: StoredGoal, at: datetime) -> None:
-    """Something happened just now: the next heartbeat is as far away as the goal's activity says."""
-    set_check_in(conn, goal, CheckIn(sort="heartbeat", schedule=OneMoment(at + heartbeat_after(conn, goal, at))), at)
+    """Something happened just now: the next heartbeat is as far away as the goal's activity says, if it has any."""
+    if goal.state != "archived" and _is_on(conn, goal, "heartbeat"):
+        schedule = OneMoment(at + heartbeat_after(conn, goal, at))
+        set_check_in(conn, goal, CheckIn(sort="heartbeat", schedule=schedule), at)
+
+
+def _is_on(conn: Connection, goal: StoredGoal, sort: CheckInSort) -> bool:
+    """Whether the goal has one that was not switched off, or never had one."""
+    known = skills.find_check_in(conn, goal.user_id, sort, goal.id)
+    return known is None or known.enabled
 
 
 def heartbeat_after(conn: Connection, goal: StoredGoal, at: datetime) -> timedelta:

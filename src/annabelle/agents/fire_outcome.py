@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from sqlalchemy import Connection
 
+from annabelle.agents.check_in import comes_again, move_heartbeat
 from annabelle.agents.kind import EndedTurn
 from annabelle.core.contract import TurnResult
 from annabelle.core.errors import AgentPaused, AgentStopped, ErrorBody, OutcomeUnknown, TurnCancelled
@@ -82,8 +83,12 @@ def end_fire(conn: Connection, fire: StoredFire, outcome: FireOutcome, at: datet
         return []
     if state == "failed":
         return _try_again(conn, skill, fire, outcome, at)
-    over = isinstance(read_schedule(skill.trigger), OneMoment) and skill.next_due is None
+    once = isinstance(read_schedule(skill.trigger), OneMoment) and skill.next_due is None
+    over = once and not comes_again(skill)
     skills.change_skill(conn, skill.id, {"failures": 0} | ({"enabled": False} if over else {}))
+    goal = None if skill.goal_id is None else goals.find_goal(conn, skill.goal_id)
+    if goal is not None:
+        move_heartbeat(conn, goal, at)
     if state == "unknown":  # it may have happened, so it is not tried again
         return tell(conn, skill, f"“{skill.name}” was interrupted: {outcome.text}", fire.id)
     if state == "skipped":

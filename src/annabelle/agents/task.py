@@ -12,8 +12,16 @@ from annabelle.agents.goal import rest_if_done
 from annabelle.agents.kind import AgentKind, EndedTurn, read_prompt
 from annabelle.agents.work import Work, queue_work
 from annabelle.core.contract import TurnLimits
-from annabelle.core.errors import UNRETRYABLE, AgentPaused, ErrorBody, NotFound, TurnCancelled
-from annabelle.core.messages import GOALS, StoredEvent
+from annabelle.core.errors import (
+    UNRETRYABLE,
+    AgentPaused,
+    Conflict,
+    ErrorBody,
+    NotFound,
+    TooManyRequests,
+    TurnCancelled,
+)
+from annabelle.core.messages import GOALS, USER_AGENT, StoredEvent
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
 from annabelle.policy.provenance import trust_after
@@ -26,7 +34,7 @@ from annabelle.store.tasks import NewTask, StoredTask
 
 TASKS: Final = "task"
 AT_ONCE: Final = 5
-"""Tasks of one goal that have not ended."""
+"""Tasks of one goal, or of a person's own agent, that have not ended."""
 MAX_STEPS: Final = 20
 SECONDS: Final = 600.0
 _TOKEN_BUDGET: Final = 60_000
@@ -90,6 +98,7 @@ class TaskKind(AgentKind):
 
 def start_task(conn: Connection, new: NewTask, read_from: list[str], at: datetime) -> tuple[StoredTask, str]:
     """Store a task and queue its turn, in one transaction; the same id is the same task. Returns its thread, too."""
+    _check_room(conn, new)
     request = new.request | {"read_from": read_from}
     task = tasks.create_task(
         conn,
@@ -124,6 +133,13 @@ def queue_attempt(conn: Connection, task: StoredTask) -> str:
         read_from=cast("list[str]", task.request["read_from"]),
     )
     return queue_work(conn, work)
+
+
+def begin_again(conn: Connection, task: StoredTask, at: datetime) -> str:
+    """Try a task again for its person, who may have done so long after it was made; returns its thread."""
+    _check_room(conn, task)
+    tasks.reopen_task(conn, task.id, {"request": task.request | {"begun_at": at.isoformat()}})
+    return retry_task(conn, task)
 
 
 def retry_task(conn: Connection, task: StoredTask) -> str:
@@ -202,8 +218,18 @@ def _list_tools(conn: Connection, task_id: str) -> tuple[str, ...]:
         return ()
     given = cast("list[str]", task.request["tools"])
     goal = None if task.goal_id is None else goals.find_goal(conn, task.goal_id)
-    allowed = given if goal is None else [tool for tool in given if tool in goal.tools]
-    return (*_SYSTEM_TOOLS, *allowed)
+    parents = goals.list_goals(conn, task.user_id) if goal is None else [goal]
+    return (*_SYSTEM_TOOLS, *(tool for tool in given if any(tool in parent.tools for parent in parents)))
+
+
+def _check_room(conn: Connection, task: NewTask | StoredTask) -> None:
+    """Raises if its goal is archived, or has as many others at work as it may."""
+    goal = None if task.goal_id is None else goals.find_goal(conn, task.goal_id)
+    if goal is not None and goal.state == "archived":
+        raise Conflict(f"The goal “{goal.title}” is archived.", hint="Reopen it first.")
+    others = [one for one in tasks.list_at_work(conn, task.goal_id, task.user_id) if one.id != task.id]
+    if len(others) >= AT_ONCE:
+        raise TooManyRequests(f"{AT_ONCE} tasks are under way already.", hint="Wait until one has ended.")
 
 
 def _find_task(conn: Connection, task_id: str) -> StoredTask | None:
@@ -221,18 +247,21 @@ def _rest(conn: Connection, task: StoredTask) -> None:
 def _tell(
     conn: Connection, task: StoredTask, text: str, key: str, about: JsonObject | None = None
 ) -> list[StoredEvent]:
-    """In the thread of the goal, and where the person hears of it."""
+    """In the thread of the agent that gave it, and where the person hears of the goal, or of their goals."""
     goal = None if task.goal_id is None else goals.find_goal(conn, task.goal_id)
-    if goal is None:
-        return []
+    if goal is None and task.goal_id is not None:
+        return []  # deleted
+    heard_of = goal or next(iter(goals.list_goals(conn, task.user_id)), None)
+    channel, chat_id = (USER_AGENT, task.user_id) if goal is None else (GOALS, goal.id)
     own = threads.find_or_create_thread(
-        conn, channel=GOALS, chat_id=goal.id, user_id=goal.user_id, agent_id=goal.agent_id
+        conn, channel=channel, chat_id=chat_id, user_id=task.user_id, agent_id=task.agent_id or ""
     )
     facts = {"task_id": task.id, **(about or {})}
     told = post(conn, own.id, text, f"{task.id}:{task.failures}:{key}", facts)
-    return told + post(
-        conn, find_report_thread(conn, goal), f"{goal.title}: {text}", f"{task.id}:{task.failures}:{key}:told", facts
-    )
+    if heard_of is None:
+        return told
+    words = text if goal is None else f"{goal.title}: {text}"
+    return told + post(conn, find_report_thread(conn, heard_of), words, f"{task.id}:{task.failures}:{key}:told", facts)
 
 
 KIND: Final[AgentKind] = TaskKind()

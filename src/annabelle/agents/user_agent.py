@@ -24,7 +24,7 @@ _FEED_TOOL: Final = "generate_feed"
 _GOAL_TOOLS: Final = ("manage_check_in", "emit_progress")
 """Tools that are about one goal or task, which this agent has not."""
 _FEED: Final = (
-    "This is the {part} feed, which runs by itself. See what is new in the goals and look up what is worth knowing, "
+    "This is the {part}, which runs by itself. See what is new in the goals and look up what is worth knowing, "
     f"then hand over at most five things with {_FEED_TOOL}: discoveries (something found, with its source) and "
     "reflections (a thought about how a goal goes). Nothing that the feed had before. If there is nothing new, do "
     "nothing. Answer with nothing: the feed is shown by itself."

@@ -148,7 +148,7 @@ def delete(goal: Goal, yes: Yes = False, json: Json = False) -> None:
 @app.command()
 def order(goals: Goals, json: Json = False) -> None:
     """Put goals first, in this order; the others follow as they were."""
-    ids = [get_json(_path(goal))["goalId"] for goal in goals]
+    ids = [_find_id(goal) for goal in goals]
     answer = post_json("/goals/reorder", {"goals": ids})
     found = cast("list[JsonObject]", answer["goals"])
     rows = [(str(one["number"]), clean(str(one["title"])), str(one["state"]), _next(one)) for one in found]
@@ -192,7 +192,13 @@ def learnings(goal: Goal, add: Add = None, change: Change = None, remove: Remove
 
 
 def _path(goal: str) -> str:
-    return f"/goals/{quote(goal, safe='')}"
+    """Address of a goal. It is looked up first, because a title may have signs that an address cannot hold."""
+    return f"/goals/{_find_id(goal)}"
+
+
+def _find_id(goal: str) -> str:
+    (found,) = get_rows("/goals", "goals", named=goal)
+    return str(found["goalId"])
 
 
 def _print_changed(one: JsonObject, what: str, *, json: bool) -> None:

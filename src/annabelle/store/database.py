@@ -120,6 +120,9 @@ class Database:
                 raise
             except PoolTimeout as error:
                 raise describe_error(error, self._location) or error from error
+            except StopIteration as error:
+                # A future cannot hold it, so whoever waits for this would wait for ever.
+                raise RuntimeError("The work on the database found nothing where there is always something.") from error
         raise AssertionError("unreachable")
 
     async def vacuum(self, tables: Sequence[str] = ()) -> None:

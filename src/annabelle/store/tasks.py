@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection, bindparam, delete, func, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, func, select, update
 
 from annabelle.core.errors import TooManyRequests
 from annabelle.core.messages import now
@@ -74,6 +74,17 @@ class StoredTask:
     def open(self) -> bool:
         return self.state in _OPEN or self.state in _AT_WORK
 
+    @property
+    def begun_at(self) -> datetime:
+        """When it was made, or begun again by its person."""
+        again = self.request.get("begun_at")
+        return self.created_at if again is None else datetime.fromisoformat(str(again))
+
+    @property
+    def waits_for_person(self) -> bool:
+        """Whether it goes on once the person has answered, not by itself."""
+        return self.state == "paused" and self.next_try_at is None
+
 
 def create_task(
     connection: Connection, new: NewTask, at_once: int | None = None, at: datetime | None = None
@@ -131,14 +142,17 @@ def reopen_task(connection: Connection, task_id: str, changes: JsonObject) -> No
     connection.execute(update(tasks).where(tasks.c.id == task_id, tasks.c.kind == "goal").values(**changes))
 
 
-def list_at_work(connection: Connection, goal_id: str) -> list[StoredTask]:
-    """Lists the tasks of a goal that have not ended, oldest first."""
-    return read_all(connection, StoredTask, _in_order.where(tasks.c.goal_id == goal_id, tasks.c.state.in_(_AT_WORK)))
+def list_at_work(connection: Connection, goal_id: str | None, user_id: str | None = None) -> list[StoredTask]:
+    """Lists the tasks of a goal, or without one of a person's own agent, that have not ended, oldest first."""
+    of_agent = and_(tasks.c.goal_id.is_(None), tasks.c.user_id == user_id)
+    wanted = of_agent if goal_id is None else tasks.c.goal_id == goal_id
+    return read_all(connection, StoredTask, _in_order.where(wanted, tasks.c.state.in_(_AT_WORK)))
 
 
 def list_in_state(connection: Connection, state: TaskState, before: datetime) -> list[StoredTask]:
-    """Lists the tasks of goals in a state that were made before this moment, of everybody, oldest first."""
-    return read_all(connection, StoredTask, _in_order.where(tasks.c.state == state, tasks.c.created_at < before))
+    """Lists the tasks of goals in a state that were begun before this moment, of everybody, oldest first."""
+    made = read_all(connection, StoredTask, _in_order.where(tasks.c.state == state, tasks.c.created_at < before))
+    return [one for one in made if one.begun_at < before]
 
 
 def remove_ended_tasks(connection: Connection, before: datetime) -> int:

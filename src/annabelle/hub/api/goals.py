@@ -167,17 +167,26 @@ class GoalList(ApiAnswer):
     goals: list[GoalView]
 
 
-@router.get("/goals", **document("Your goals"))
+@router.get("/goals", **document("Your goals", *_ERRORS))
 async def list_goals(
-    hub: TheHub, caller: Caller, archived: Annotated[bool, Query(description="Those that are put away, too")] = False
+    hub: TheHub,
+    caller: Caller,
+    archived: Annotated[bool, Query(description="Those that are put away, too")] = False,
+    named: Annotated[str | None, Query(max_length=200, description="Only this one: its id, number or title")] = None,
 ) -> GoalList:
-    """In your own order."""
-    return GoalList(goals=await hub.storage.database.read(lambda conn: _list_views(conn, caller.user_id, archived)))
+    """In your own order. A title with signs that an address cannot hold is found with `named`."""
+
+    def read(conn: Connection) -> list[GoalView]:
+        views = _list_views(conn, caller.user_id, archived or named is not None)
+        wanted = None if named is None else goals.find_named_goal(conn, named, caller.user_id).id
+        return [one for one in views if wanted in (None, one.goal_id)]
+
+    return GoalList(goals=await hub.storage.database.read(read))
 
 
 @router.post("/goals", status_code=201, **document("Make a goal", 409, body=GoalDraft))
 async def create_goal(hub: TheHub, caller: Caller, request: Request) -> GoalDetails:
-    """Made by the person, so nobody is asked. The same title and description again are the same goal."""
+    """Made by the person, so nobody is asked. The same again is the same goal."""
     draft = await read_body(request, GoalDraft)
     check_goal_tools(draft.tools or (), _list_offered(hub, caller.user_id))
     new = NewGoal(
@@ -273,7 +282,11 @@ async def add_learning(named: GoalName, hub: TheHub, caller: Caller, request: Re
     """At most 50 for a goal. The same words again are the same learning."""
     goal = await hub.services.goals.find(named, caller.user_id)
     words = _mask(hub, (await read_body(request, LearningChange)).content)
-    return _to_learning(await hub.storage.database.write(lambda conn: goals.add_learning(conn, goal.id, words)))
+
+    def write(conn: Connection) -> Learning:
+        return goals.add_learning(conn, goals.get_goal(conn, goal.id, goal.user_id).id, words)
+
+    return _to_learning(await hub.storage.database.write(write))
 
 
 @router.post(
@@ -351,6 +364,7 @@ def _list_views(conn: Connection, user_id: str, archived: bool) -> list[GoalView
 
 async def _load_details(hub: HubContext, goal: StoredGoal) -> GoalDetails:
     def read(conn: Connection) -> GoalDetails:
+        goals.get_goal(conn, goal.id, goal.user_id)  # it may have been deleted meanwhile
         view = next(one for one in _list_views(conn, goal.user_id, archived=True) if one.goal_id == goal.id)
         thread = _find_thread(conn, goal)
         calls, cost = ledger.sum_goal_costs(conn, goal.id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 from typing import Final, Literal, cast
 from zoneinfo import ZoneInfo
@@ -16,11 +16,12 @@ from annabelle.agents.check_in import (
     CheckIn,
     check_in_after_note,
     clear_check_ins,
+    comes_again,
     find_report_thread,
     move_heartbeat,
     set_check_in,
 )
-from annabelle.agents.task import TASKS, cancel_task, retry_task
+from annabelle.agents.task import TASKS, begin_again, cancel_task
 from annabelle.core.clock import Clock
 from annabelle.core.errors import Conflict, InvalidArguments
 from annabelle.core.messages import GOALS, InboundMessage
@@ -74,20 +75,18 @@ class GoalService:
         check_in: JsonObject | None = None,
         read_from: list[str] | None = None,
     ) -> StoredGoal:
-        """Make a goal that the person has confirmed. With their first goal the feed begins."""
-        at = self.clock.now()
+        """Make a goal that the person has confirmed, once. With their first goal the feed begins."""
+        at, new = self.clock.now(), replace(new, title=_read_title(new.title))
         schedule = None if check_in is None else self.read_recurring(check_in)
 
         def write(conn: Connection) -> StoredGoal:
             known = goals.list_goals(conn, new.user_id)
             same = _find_titled(conn, new.user_id, new.title)
-            if same is not None and same.description == new.description:
-                return same  # the same call again
-            if same is not None:
+            if same is not None and _list_terms(same) != _list_terms(new):
                 raise _title_taken(same)
-            if len(known) >= _MOST_GOALS:
+            if same is None and len(known) >= _MOST_GOALS:
                 raise Conflict(f"There are {_MOST_GOALS} goals already.", hint="Archive some first.")
-            goal = goals.add_goal(conn, new)
+            goal = same or goals.add_goal(conn, new)
             for one in learnings:
                 goals.add_learning(conn, goal.id, one, read_from)
             if schedule is not None:
@@ -119,17 +118,7 @@ class GoalService:
 
     async def archive(self, goal_id: str, user_id: str) -> StoredGoal:
         """Put a goal away: nothing runs for it until it is reopened. Its notes stay searchable."""
-        await self._stop_work(goal_id, user_id, "The goal was archived.")
-
-        def write(conn: Connection) -> StoredGoal:
-            goals.change_goal(conn, goal_id, {"state": "archived"})
-            for one in skills.list_check_ins(conn, goal_id):
-                skills.change_skill(conn, one.id, {"enabled": False, "next_due": None})
-            return goals.get_goal(conn, goal_id, user_id)
-
-        archived = await self.database.write(write)
-        self.notify()
-        return archived
+        return await self._end_work(goal_id, user_id, "The goal was archived.")
 
     async def reopen(self, goal_id: str, user_id: str) -> StoredGoal:
         at = self.clock.now()
@@ -139,10 +128,11 @@ class GoalService:
             if goal.state != "archived":
                 return goal
             goals.change_goal(conn, goal_id, {"state": "waiting"})
-            recurring = skills.find_check_in(conn, user_id, "recurring", goal_id)
-            if recurring is not None:
-                due = self._read_trigger(recurring.trigger).next_after(at)
-                skills.change_skill(conn, recurring.id, {"enabled": True, "next_due": due})
+            for one in skills.list_check_ins(conn, goal_id):
+                recurs = one.check_in == "recurring"
+                if recurs or comes_again(one):
+                    due = self._read_trigger(one.trigger).next_after(at) if recurs else None
+                    skills.change_skill(conn, one.id, {"enabled": True, "next_due": due})
             goal = goals.get_goal(conn, goal_id, user_id)
             move_heartbeat(conn, goal, at)
             return goal
@@ -153,7 +143,7 @@ class GoalService:
 
     async def delete(self, goal_id: str, user_id: str) -> StoredGoal:
         """Delete a goal with its notes, learnings, tasks and check-ins; what runs for it is stopped."""
-        goal = await self._stop_work(goal_id, user_id, "The goal was deleted.")
+        goal = await self._end_work(goal_id, user_id, "The goal was deleted.")
 
         def write(conn: Connection) -> None:
             clear_check_ins(conn, goal_id)
@@ -272,13 +262,15 @@ class GoalService:
         return found
 
     async def retry_task(self, task_id: str, user_id: str) -> StoredTask:
-        def write(conn: Connection) -> tuple[StoredTask, str]:
+        def write(conn: Connection) -> str:
             task = _get_goal_task(conn, task_id, user_id)
             if task.state in ("active", "completed"):
                 raise Conflict(f"The task “{task.name}” is {task.state}.", hint="Only one that failed is tried again.")
-            return task, retry_task(conn, task)
+            if task.waits_for_person:
+                raise Conflict(f"The task “{task.name}” waits for your answer.", hint="annabelle approvals shows it.")
+            return begin_again(conn, task, self.clock.now())
 
-        _before, thread_id = await self.database.write(write)
+        thread_id = await self.database.write(write)
         await self.thread_queue.start_next(thread_id)
         return await self.database.read(lambda conn: tasks.get_task(conn, task_id, user_id))
 
@@ -292,11 +284,18 @@ class GoalService:
         await self.canceller.stop_chat(TASKS, task_id, user_id)
         return await self.database.read(lambda conn: tasks.get_task(conn, task_id, user_id))
 
-    async def _stop_work(self, goal_id: str, user_id: str, why: str) -> StoredGoal:
-        def read(conn: Connection) -> tuple[StoredGoal, list[StoredTask]]:
+    async def _end_work(self, goal_id: str, user_id: str, why: str) -> StoredGoal:
+        """Archive a goal, so that nothing new begins for it, then stop what runs."""
+
+        def write(conn: Connection) -> tuple[StoredGoal, list[StoredTask]]:
+            goals.get_goal(conn, goal_id, user_id)
+            goals.change_goal(conn, goal_id, {"state": "archived"})
+            for one in skills.list_check_ins(conn, goal_id):
+                skills.change_skill(conn, one.id, {"enabled": False, "next_due": None})
             return goals.get_goal(conn, goal_id, user_id), tasks.list_at_work(conn, goal_id)
 
-        goal, at_work = await self.database.read(read)
+        goal, at_work = await self.database.write(write)
+        self.notify()
         for task in at_work:
             await self.cancel_task(task.id, user_id, why)
         await self.canceller.stop_chat(GOALS, goal_id, user_id)
@@ -369,6 +368,19 @@ def _title_taken(goal: StoredGoal) -> Conflict:
     return Conflict(f"There is a goal “{goal.title}” already.", hint="Give this one another title.")
 
 
+def _list_terms(goal: NewGoal) -> tuple[str, ...]:
+    """What the person confirmed, beside the title."""
+    return goal.description, goal.instructions, *goal.tools
+
+
+def _read_title(given: str) -> str:
+    """In one line."""
+    title = " ".join(given.split())
+    if not title:
+        raise InvalidArguments("The title is empty.", hint="Give a few words.", field="title")
+    return title
+
+
 def describe_check_ins(conn: Connection, goal_id: str) -> list[JsonObject]:
     return [
         {
@@ -378,7 +390,7 @@ def describe_check_ins(conn: Connection, goal_id: str) -> list[JsonObject]:
             "trigger": one.trigger,
         }
         for one in skills.list_check_ins(conn, goal_id)
-        if one.enabled
+        if one.enabled and one.next_due is not None
     ]
 
 

@@ -122,7 +122,7 @@ class HealthMonitor:
         def retry(conn: Connection) -> list[str]:
             paused = tasks.list_in_state(conn, "paused", at)
             due = [one for one in paused if one.next_try_at is not None and one.next_try_at <= at]
-            return [retry_task(conn, one) for one in due if at - one.created_at < PAUSED_FOR]
+            return [retry_task(conn, one) for one in due if at - one.begun_at < PAUSED_FOR]
 
         begun = await self.database.write(retry)
         for thread_id in begun:

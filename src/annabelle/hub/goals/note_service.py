@@ -119,8 +119,9 @@ class NoteService:
             changes: JsonObject = {"title": _clean_title(page.title) or note.title, "content": page.content}
 
             def complete(conn: Connection) -> StoredNote:
-                # What the person changed meanwhile stays as it is.
-                if goals.get_note(conn, note.id, user_id).updated_at == note.updated_at:
+                # What the person wrote meanwhile stays as it is.
+                now = goals.get_note(conn, note.id, user_id)
+                if (now.title, now.content) == (note.title, note.content):
                     goals.change_note(conn, note.id, changes)
                 return goals.get_note(conn, note.id, user_id)
 

@@ -7,8 +7,8 @@ from typing import cast
 from sqlalchemy import Connection
 
 from annabelle.agents import find_kind, is_chat
-from annabelle.agents.task import AT_ONCE, start_task
-from annabelle.core.errors import AnnabelleError, NotAllowed, RetryByModel, TooManyRequests
+from annabelle.agents.task import start_task
+from annabelle.core.errors import AnnabelleError, NotAllowed, RetryByModel
 from annabelle.core.failpoints import failpoint
 from annabelle.core.messages import TurnEvent
 from annabelle.core.result_text import for_model, make_result
@@ -102,7 +102,7 @@ def _create_goal(service: GoalService, toolbox: Toolbox) -> NativeTool:
         new = NewGoal(
             user_id=context.user_id,
             agent_id=context.agent_id,
-            title=str(arguments["title"]).strip(),
+            title=str(arguments["title"]),
             description=str(arguments["description"]),
             instructions=str(arguments.get("instructions") or ""),
             tools=named or DEFAULT_TOOLS,
@@ -155,13 +155,10 @@ def _create_task(service: GoalService) -> NativeTool:
                 raise RetryByModel(
                     f"A task may not have {', '.join(beyond)}.", hint=f"It may have {', '.join(usable)}."
                 )
-            task_id = make_task_id(context)
-            if goal is not None and sum(one.id != task_id for one in tasks.list_at_work(conn, goal.id)) >= AT_ONCE:
-                raise TooManyRequests(f"{AT_ONCE} tasks are under way already.", hint="Wait until one has ended.")
             root = None if context.message_id is None else messages.load_message(conn, context.message_id)
             origin = None if root is None else load_root_message(conn, root).metadata.get("type")
             new = NewTask(
-                id=task_id,
+                id=make_task_id(context),
                 kind="goal",
                 user_id=context.user_id,
                 name=str(arguments["title"]).strip(),
