@@ -56,4 +56,4 @@ def test_an_answer_that_breaks_off_is_given_whole_by_the_other_one(make_hub: Mak
     whole = [event["data"]["text"] for event in told if event["type"] == "text" and event["data"].get("final")]
     assert len(whole) == 1
     assert "half an answer" not in whole[0]
-    assert [event["data"]["code"] for event in told if event["type"] == "notice"] == ["model_fallback"]
+    assert [event["data"]["code"] for event in told if event["type"] == "notice"][-1:] == ["model_fallback"]

@@ -25,6 +25,9 @@ SURFACE = Path(__file__).parents[1] / "project" / "public_surface.json"
 NOT_ASKED_FOR = {
     *("send_message", "send_telegram", "search_tools", "search_agent_history", "update_workspace"),
     "memory_store_fact",
+    # Goals are set up in a chat of their own, and their tools are for their agents.
+    *("create_goal", "create_task", "create_note", "search_notes", "manage_learning", "manage_check_in"),
+    *("emit_progress", "generate_feed"),
 }
 DEV_ROWS = Path(__file__).with_name("dev_rows.txt")
 

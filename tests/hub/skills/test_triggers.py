@@ -129,7 +129,7 @@ async def seed(house: House, home: Home) -> list[str]:
 
 @pytest.mark.req("SKL-07", "SKL-12", "HUB-07")
 async def test_the_defaults_are_offered_once_and_are_off_until_the_person_says_yes(house: House, home: Home) -> None:
-    assert len(await seed(house, home)) == 11
+    assert len(await seed(house, home)) == 12
     offered = {one.name: one for one in await house.service.list(OWNER)}
     assert TERMINAL_CHAT == DEFAULT_CHAT
     assert {name: house.service.describe(one) for name, one in offered.items()} == {
@@ -145,7 +145,7 @@ async def test_the_defaults_are_offered_once_and_are_off_until_the_person_says_y
         "Nightly Backup": "every day at 03:30",
         "Health Report": "every 6 hours",
     }
-    assert {one.name for one in offered.values() if one.enabled} == {"Nightly Backup", "Health Report"}
+    assert {one.name for one in offered.values() if one.enabled} == {"Nightly Backup", "Health Report", "Agent Health"}
     with pytest.raises(Unavailable, match="needs gmail_list_events"):
         await house.service.update("Morning Briefing", {"enabled": True}, OWNER, by_person=True)
     offer_tools(house)
@@ -173,7 +173,7 @@ async def test_a_deleted_skill_does_not_come_back_with_a_restart(home: Home, clo
         await seed(house, home)
         await house.run(DAY)
         assert not {one.name for one in await house.service.list(OWNER)} & {"Evening Recap", "look"}
-        assert {fire.name for fire in await house.fires()} == {"Nightly Backup", "Health Report"}
+        assert {fire.name for fire in await house.fires()} == {"Nightly Backup", "Health Report", "Agent Health"}
 
 
 @pytest.mark.req("SKL-12")
@@ -228,6 +228,7 @@ async def test_a_month_with_the_defaults_across_restarts_and_a_change_to_summer_
         hour = "" if often else f"{fire.due_at.astimezone(zone):%H:%M} "
         found.setdefault(fire.name, Counter())[f"{hour}{fire.state}"] += 1
     assert found.pop("Health Report").total() in (119, 120, 121)
+    assert found.pop("Agent Health").total() in range(280, 300), "of the last day"
     assert found == {
         "Morning Briefing": {"06:00 finished": 30},
         "Evening Recap": {"18:00 finished": 29, "18:00 missed": 1},

@@ -386,7 +386,7 @@ def describe_check_ins(conn: Connection, goal_id: str) -> list[JsonObject]:
         {
             "sort": one.check_in,
             "intent": one.instructions,
-            "next_due": None if one.next_due is None else one.next_due.isoformat(),
+            "next_due": one.next_due.isoformat(),
             "trigger": one.trigger,
         }
         for one in skills.list_check_ins(conn, goal_id)

@@ -37,7 +37,10 @@ class ToolAccess:
         """All tools for the owner, their own for other users, those of its policy for an agent."""
         policy = self._agent_policy(caller)
         if policy is not None:
-            return self.toolbox.tools(policy)
+            listed = self.toolbox.tools(policy)
+            if caller.outside_agent is None:
+                return listed
+            return ToolList(version=listed.version, tools=tuple(one for one in listed.tools if one.audience != "named"))
         if caller.kind == "owner":
             return self.toolbox.tools()
         return self.toolbox.tools(self._user_policy(caller.user_id, in_turn=False), "api")
