@@ -144,6 +144,7 @@ async def test_the_defaults_are_offered_once_and_are_off_until_the_person_says_y
         "Memory Tidying": "every Sunday at 03:00",
         "Nightly Backup": "every day at 03:30",
         "Health Report": "every 6 hours",
+        "Agent Health": "every 5 minutes",
     }
     assert {one.name for one in offered.values() if one.enabled} == {"Nightly Backup", "Health Report", "Agent Health"}
     with pytest.raises(Unavailable, match="needs gmail_list_events"):
