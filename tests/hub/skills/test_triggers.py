@@ -209,7 +209,9 @@ async def test_a_month_with_the_defaults_across_restarts_and_a_change_to_summer_
             if number == 0:
                 await seed(house, home)
                 for skill in await house.service.list(OWNER):
-                    await house.service.update(skill.id, {"enabled": True}, OWNER, by_person=True)
+                    # One that runs every five minutes would be most of the month's work.
+                    wanted = skill.name != "Agent Health"
+                    await house.service.update(skill.id, {"enabled": wanted}, OWNER, by_person=True)
             if number == 1:  # from 19:30 to 20:30 and from 8:30 to 9:30 there is something to do
                 for before in (6.5 * HOUR, 12 * HOUR):
                     await house.run(before)
@@ -229,7 +231,6 @@ async def test_a_month_with_the_defaults_across_restarts_and_a_change_to_summer_
         hour = "" if often else f"{fire.due_at.astimezone(zone):%H:%M} "
         found.setdefault(fire.name, Counter())[f"{hour}{fire.state}"] += 1
     assert found.pop("Health Report").total() in (119, 120, 121)
-    assert found.pop("Agent Health").total() in range(280, 300), "of the last day"
     assert found == {
         "Morning Briefing": {"06:00 finished": 30},
         "Evening Recap": {"18:00 finished": 29, "18:00 missed": 1},
