@@ -307,4 +307,4 @@ async def archive_the_goal(piano: Piano, world: World) -> None:
     answer = (await day.say("Which teacher was it?", "user_agent", OWNER))["text"]
     assert "Ann Keller" in answer
     off = await day.read(lambda conn: skills.list_check_ins(conn, piano.goal.id))
-    assert [one.enabled for one in off] == [False] * len(off)
+    assert [one.next_due for one in off] == [None] * len(off)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Final, Literal, TypedDict, cast
 
 from sqlalchemy import Connection
 
 from annabelle.agents import is_chat
 from annabelle.core.contract import TERMINAL, TERMINAL_CHAT
 from annabelle.core.messages import GOALS
-from annabelle.skills.schedule import OneMoment, Schedule
+from annabelle.skills.schedule import OneMoment, Schedule, read_schedule
 from annabelle.store import goals, messages, skills, threads
 from annabelle.store.goals import StoredGoal
 from annabelle.store.skills import NewSkill, StoredSkill
@@ -44,6 +44,11 @@ _INTENTS: Final[dict[CheckInSort, str]] = {
 }
 
 
+class _SkillName(TypedDict):
+    name: str
+    description: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckIn:
     sort: CheckInSort
@@ -68,14 +73,11 @@ def set_check_in(conn: Connection, goal: StoredGoal, new: CheckIn, at: datetime)
     known = skills.find_check_in(conn, goal.user_id, new.sort, goal.id)
     if known is not None:
         return skills.update_skill(conn, known.id, values)
-    names = {one.name for one in skills.list_skills(conn, goal.user_id)}
-    name = _NAMES[new.sort].format(title=goal.title)
     row = NewSkill(
         user_id=goal.user_id,
         agent_id=goal.agent_id,
         thread_id=find_report_thread(conn, goal),
-        name=name if name not in names else f"{name} ({goal.id[-4:]})",
-        description=f"Belongs to the goal “{goal.title}”.",
+        **_name(conn, goal, new.sort),
         instructions=new.intent or _INTENTS[new.sort],
         trigger_type="cron",
         trigger=new.schedule.trigger,
@@ -93,6 +95,35 @@ def set_check_in(conn: Connection, goal: StoredGoal, new: CheckIn, at: datetime)
         check_in=new.sort,
     )
     return skills.add_skill(conn, row)
+
+
+def rename_check_ins(conn: Connection, goal: StoredGoal) -> None:
+    """Call them like the goal, which has another title now."""
+    for one in skills.list_check_ins(conn, goal.id):
+        skills.update_skill(conn, one.id, _name(conn, goal, cast("CheckInSort", one.check_in), one.id))
+
+
+def _name(conn: Connection, goal: StoredGoal, sort: CheckInSort, own: int | None = None) -> _SkillName:
+    taken = {one.name.casefold() for one in skills.list_skills(conn, goal.user_id) if one.id != own}
+    name = _NAMES[sort].format(title=goal.title)
+    free = name if name.casefold() not in taken else f"{name} ({goal.id[-4:]})"
+    return {"name": free, "description": f"Belongs to the goal “{goal.title}”."}
+
+
+def suspend_check_ins(conn: Connection, goal_id: str) -> None:
+    """None is due any more. Which of them are switched on stays known."""
+    for one in skills.list_check_ins(conn, goal_id):
+        skills.change_skill(conn, one.id, {"next_due": None})
+
+
+def restore_check_ins(conn: Connection, goal: StoredGoal, at: datetime) -> None:
+    """Those that are switched on are due again; a follow-up whose moment has passed, now."""
+    for one in skills.list_check_ins(conn, goal.id):
+        schedule = read_schedule(one.trigger)
+        if one.enabled and schedule is not None and not comes_again(one):
+            due = max(at, schedule.at) if isinstance(schedule, OneMoment) else schedule.next_after(at)
+            skills.change_skill(conn, one.id, {"next_due": due})
+    move_heartbeat(conn, goal, at)
 
 
 def clear_check_ins(conn: Connection, goal_id: str, sort: CheckInSort | None = None) -> int:

@@ -49,6 +49,8 @@ class FireOutcome:
     trust: Trust = "trusted"
     told: bool = True
     """Whether the person hears of it, where the skill tells at all."""
+    paused: bool = False
+    """Whether the agent was paused over it."""
 
     @classmethod
     def from_call(cls, result: ToolResult) -> FireOutcome:
@@ -67,7 +69,8 @@ class FireOutcome:
     @classmethod
     def from_error(cls, error: ErrorBody) -> FireOutcome:
         state = _NO_FAILURES.get(error.code, "failed")
-        return cls(state=state, text=error.for_person, told=state != "skipped")
+        paused = error.code == AgentPaused.code
+        return cls(state=state, text=error.for_person, told=state != "skipped", paused=paused)
 
 
 def is_reminder(skill: StoredSkill) -> bool:
@@ -92,7 +95,8 @@ def end_fire(conn: Connection, fire: StoredFire, outcome: FireOutcome, at: datet
     if state == "unknown":  # it may have happened, so it is not tried again
         return tell(conn, skill, f"“{skill.name}” was interrupted: {outcome.text}", fire.id)
     if state == "skipped":
-        return tell(conn, skill, f"“{skill.name}” was not done. {outcome.text}", fire.id) if outcome.told else []
+        told = outcome.told or (outcome.paused and skill.comes_once)  # it is waited for
+        return tell(conn, skill, f"“{skill.name}” was not done. {outcome.text}", fire.id) if told else []
     return [] if is_reminder(skill) else _tell_result(conn, skill, fire, outcome, at)
 
 

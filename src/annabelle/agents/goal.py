@@ -92,7 +92,8 @@ class GoalKind(AgentKind):
         told = _answer_elsewhere(conn, ended) if fire is None else end_run(conn, fire, ended)
         if goal is not None and (ended.parked is None or not ended.parked.waits):
             rest_if_done(conn, goal.id)
-            move_heartbeat(conn, goal, ended.at)
+            if fire is None:  # else the end of the fire says when the next one comes
+                move_heartbeat(conn, goal, ended.at)
         return told
 
     def drop_turn(self, conn: Connection, message: StoredMessage, why: str, at: datetime) -> list[StoredEvent] | None:

@@ -403,6 +403,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         Component(resume=memory.start, stop=memory.stop),
         Component(start=skill_files.start, stop=skill_files.stop),
         Component(resume=offered.start),
+        Component(resume=notes.start, stop=notes.stop),
         Component(resume=channels.start, stop=channels.stop),
         Component(resume=admin_notices.start, stop=admin_notices.stop),
         Component(resume=diagnosis.start, stop=diagnosis.stop),

@@ -194,6 +194,12 @@ def list_notes(
         return list(islice((one for one in found if _has_words(one, wanted)), limit))
 
 
+def list_notes_ending(connection: Connection, words: str) -> list[StoredNote]:
+    """Lists the notes of everybody that end with these words and follow from something foreign, newest first."""
+    ending = goal_notes.c.content.endswith(words, autoescape=True)
+    return read_all(connection, StoredNote, _newest_notes.where(ending, goal_notes.c.read_from.is_not(None)))
+
+
 def _has_words(note: StoredNote, words: Sequence[str]) -> bool:
     text = f"{note.title} {note.content}".casefold()
     return all(word in text for word in words)
@@ -219,10 +225,12 @@ def count_notes_since(connection: Connection, goal_id: str, since: datetime) -> 
 def add_learning(
     connection: Connection, goal_id: str, content: str, read_from: Sequence[str] | None = None
 ) -> Learning:
-    """Stores what an agent has learnt for a goal. The same words again are the same; Conflict if there are too many."""
+    """Stores what is learnt for a goal. The same words again are the same; Conflict if there are too many."""
     known = list_learnings(connection, goal_id)
     same = next((one for one in known if one.content.casefold() == content.casefold()), None)
     if same is not None:
+        if same.read_from and not read_from:  # said without having read anything: nobody else's words any more
+            change_learning(connection, same.id, goal_id, content)
         return same
     if len(known) >= MOST_LEARNINGS:
         raise Conflict(

@@ -67,11 +67,11 @@ _give_up = (
     )
 )
 
-_with_goal = model_calls.outerjoin(messages, messages.c.id == model_calls.c.message_id).outerjoin(
-    tasks, and_(messages.c.channel == "task", tasks.c.id == messages.c.chat_id)
+_goal_of_message = (
+    select(func.coalesce(tasks.c.goal_id, case((messages.c.channel == GOALS, messages.c.chat_id))))
+    .select_from(messages.outerjoin(tasks, and_(messages.c.channel == "task", tasks.c.id == messages.c.chat_id)))
+    .where(messages.c.id == bindparam("message_id"))
 )
-_goal_id = func.coalesce(tasks.c.goal_id, case((messages.c.channel == GOALS, messages.c.chat_id)), "")
-"""Whose work a call is part of: what is said to a goal, and what its tasks do. Empty for everything else."""
 
 Grouping = Literal["day", "agent", "goal", "model", "purpose", "user"]
 ReservationState = Literal["new", "open", "settled"]
@@ -110,6 +110,7 @@ def reserve_call(
         "output_tokens": 0,
         "cached_tokens": 0,
         "reserved_at": at,
+        "goal_id": _find_goal(connection, request.message_id),
     }
     if _insert.insert(connection, values) is None:
         row = connection.execute(_known, {"call_id": request.call_id}).mappings().one()
@@ -140,7 +141,8 @@ def settle_call(
     released = 0 if given_up else held
     when = at if row is None else cast("datetime", row["reserved_at"])
     settled = {**call.model_dump(exclude={"usage"}), **call.usage.model_dump(), "state": "settled", "settled_at": at}
-    _settle(connection, {**settled, "cost_usd": cost_usd, "estimated_input_tokens": 0, "reserved_at": at})
+    settled |= {"cost_usd": cost_usd, "estimated_input_tokens": 0, "reserved_at": at}
+    _settle(connection, settled | {"goal_id": _find_goal(connection, call.message_id)})
     warnings = cost_control.book_amount(connection, when, booked, released, caps) if booked or released else []
     return SettledCall(call.agent_id, call.usage, warnings)
 
@@ -172,8 +174,6 @@ def sum_usage(connection: Connection, user_id: str | None, by: Grouping = "day")
         func.sum(model_calls.c.cached_tokens).label("cached_tokens"),
         func.sum(model_calls.c.cost_usd).label("cost_usd"),
     )
-    if by == "goal":
-        query = query.select_from(_with_goal)
     if user_id is not None:
         query = query.where(model_calls.c.user_id == user_id)
     return [_total_from_row(row) for row in connection.execute(query.group_by(key).order_by(key)).mappings()]
@@ -188,9 +188,13 @@ def sum_agent_costs(connection: Connection, agent_id: str, since: datetime) -> t
 
 def sum_goal_costs(connection: Connection, goal_id: str) -> tuple[int, float | None]:
     """How many calls were made for a goal and its tasks, and what they cost; None if that is not known."""
-    query = select(func.count(), func.sum(model_calls.c.cost_usd)).select_from(_with_goal).where(_goal_id == goal_id)
+    query = select(func.count(), func.sum(model_calls.c.cost_usd)).where(model_calls.c.goal_id == goal_id)
     calls, cost = connection.execute(query).one()
     return int(calls), None if cost is None else float(cost)
+
+
+def _find_goal(connection: Connection, message_id: str | None) -> str | None:
+    return None if message_id is None else connection.execute(_goal_of_message, {"message_id": message_id}).scalar()
 
 
 def _total_from_row(row: RowMapping) -> UsageTotal:
@@ -200,7 +204,7 @@ def _total_from_row(row: RowMapping) -> UsageTotal:
 
 def _grouping_column(connection: Connection, by: Grouping) -> ColumnElement[str]:
     if by == "goal":
-        return _goal_id
+        return func.coalesce(model_calls.c.goal_id, "")
     if by == "model":
         return model_calls.c.provider + "/" + model_calls.c.model
     if by != "day":

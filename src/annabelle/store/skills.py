@@ -86,6 +86,11 @@ class StoredSkill(NewSkill):
     created_at: datetime
     updated_at: datetime
 
+    @property
+    def comes_once(self) -> bool:
+        """Whether it is due at one moment, and made up for if that is missed."""
+        return "at" in self.trigger and self.missed == "run"
+
 
 @dataclass(frozen=True, slots=True)
 class StoredFire:

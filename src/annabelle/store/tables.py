@@ -126,6 +126,7 @@ model_calls = Table(
     Column("agent_id", Text, nullable=False),
     Column("user_id", Text, nullable=False),
     Column("message_id", Text, index=True),
+    Column("goal_id", Text, index=True),  # whose work it is part of: what is said to the goal, and what its tasks do
     Column("trace_id", Text),
     Column("purpose", Text, nullable=False),
     Column("provider", Text, nullable=False),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
-from annabelle.core.contract import TurnBrief, TurnResult
+from annabelle.core.contract import Reserve, TurnBrief, TurnResult
 from annabelle.core.errors import Conflict, InvalidArguments, ProviderDown, TooManyRequests
 from annabelle.core.messages import OWNER, USER_AGENT
 from annabelle.hub.goals.goal_service import GoalService
 from annabelle.hub.goals.link_reader import LinkedPage, LinkReader, LinkRequest
-from annabelle.store import goals, messages, skills, tasks, threads
+from annabelle.store import goals, ledger, messages, skills, tasks, threads
 from annabelle.store.goals import StoredGoal
 from hub.goals.house import GoalHouse, call
 from hub.goals.test_check_ins import add_note, check_ins
@@ -154,11 +154,123 @@ async def test_the_heartbeat_goes_on_after_its_agent_was_paused(house: GoalHouse
     await house.house.run(timedelta(hours=121))
     assert check_ins(house) == []
     await house.house.owner.post("/agents/annabelle/resume", json={})
-    await house.house.run(timedelta(hours=121))
+    await house.house.run(timedelta(minutes=1))
     assert len(check_ins(house)) == 1
+    await house.house.run(timedelta(hours=121))
+    assert len(check_ins(house)) == 2
     beat = await house.check_in(goal, "heartbeat")
     assert beat is not None
     assert beat.enabled
+
+
+@pytest.mark.req("AGE-08", "SKL-08")
+async def test_a_follow_up_that_is_due_while_its_agent_is_paused_comes_once_it_goes_on(house: GoalHouse) -> None:
+    goal = await house.add()
+    house.play(lambda _brief: {"calls": [], "say": "Here I am."})
+    await house.service.set_check_in(goal.id, OWNER, {"action": "follow_up", "delay_hours": 1})
+    await house.house.owner.post("/agents/annabelle/pause", json={})
+    await house.house.run(timedelta(days=2))
+    assert check_ins(house) == []
+    await house.house.owner.post("/agents/annabelle/resume", json={})
+    await house.house.run(timedelta(minutes=1))
+    assert [one for one in await house.heard() if "Here I am." in one] == ["Piano: Here I am."]
+
+
+@pytest.mark.req("AGE-08", "SKL-04")
+async def test_a_heartbeat_that_failed_is_tried_again_within_minutes(house: GoalHouse) -> None:
+    goal = await house.add()
+    original, failed = house.thinker._turn, list[TurnBrief]()
+
+    async def turn(brief: TurnBrief) -> TurnResult:
+        if failed or brief.channel != "goal":
+            return await original(brief)
+        failed.append(brief)
+        return TurnResult(message_id=brief.message_id, success=False, error=ProviderDown("It is away.").body())
+
+    house.thinker._turn = turn
+    house.play(lambda _brief: {"calls": []})
+    beat = await house.check_in(goal, "heartbeat")
+    assert beat is not None
+    assert beat.next_due is not None
+    await house.house.run(beat.next_due - house.clock.now() + timedelta(minutes=2))
+    assert (len(failed), len(check_ins(house))) == (1, 2)
+
+
+@pytest.mark.req("AGE-08")
+async def test_a_reopened_goal_has_the_check_ins_it_had(house: GoalHouse) -> None:
+    goal = await house.add(check_in={"frequency": "daily", "time": "13:00"})
+    house.play(lambda _brief: {"calls": []})
+    await house.service.set_check_in(goal.id, OWNER, {"action": "follow_up", "delay_hours": 48})
+    recurring = await house.check_in(goal, "recurring")
+    assert recurring is not None
+    await house.house.service.update(recurring.id, {"enabled": False}, OWNER, by_person=True)
+    for days in (1, 3):
+        await house.service.archive(goal.id, OWNER)
+        await house.house.run(timedelta(days=days))
+        assert check_ins(house) == []
+        await house.service.reopen(goal.id, OWNER)
+        follow_up, recurring = await house.check_in(goal, "follow_up"), await house.check_in(goal, "recurring")
+        assert follow_up is not None
+        assert follow_up.next_due is not None
+        assert recurring is not None
+        assert not recurring.enabled
+    await house.house.run(timedelta(hours=1))
+    assert len(check_ins(house)) == 1, "its moment passed while the goal was away, so it came at once"
+
+
+@pytest.mark.req("AGE-02")
+async def test_a_title_belongs_to_one_goal_can_be_seen_and_names_the_check_ins(house: GoalHouse) -> None:
+    old = await house.add(check_in={"frequency": "daily", "time": "13:00"})
+    await house.service.archive(old.id, OWNER)
+    await house.add()
+    with pytest.raises(Conflict, match="There is a goal “Piano” already"):
+        await house.service.reopen(old.id, OWNER)
+    with pytest.raises(InvalidArguments, match="empty"):
+        await house.service.change(old.id, OWNER, {"title": "\u200b"})
+    await house.service.change(old.id, OWNER, {"title": "Organ"})
+    await house.service.reopen(old.id, OWNER)
+    names = {one.name for one in await house.read(lambda conn: skills.list_check_ins(conn, old.id))}
+    assert names == {"Check-in: Organ", "Heartbeat: Organ"}
+
+
+@pytest.mark.req("AGE-02")
+async def test_a_goal_is_answered_by_its_own_agent_whatever_its_channel_has(house: GoalHouse) -> None:
+    goal = await house.add(agent_id="scout")
+    said = {"text": "Hello", "channel": "goal", "chatId": goal.id}
+    sent = await house.house.owner.post("/message", json=said)
+    assert (sent.status_code, "scout" in sent.text) == (404, True), "there is no such agent here"
+
+
+@pytest.mark.req("CST-05")
+async def test_what_a_task_cost_stays_with_its_goal_once_the_task_is_cleared_away(house: GoalHouse) -> None:
+    goal = await house.add()
+    house.play(delegate)
+    await house.say(goal)
+    (task,) = await house.tasks(goal)
+    said = f"SELECT id FROM messages WHERE channel = 'task' AND chat_id = '{task.id}'"
+
+    def book(conn: Connection) -> None:
+        call = Reserve(
+            call_id="c1", agent_id="annabelle", user_id=OWNER, message_id=conn.execute(text(said)).scalars().first(),
+            purpose="thinking", provider="p", model="m", estimated_input_tokens=10,
+        )  # fmt: skip
+        ledger.reserve_call(conn, call)
+
+    await house.write(book)
+    await house.clock.jump(house.clock.now() + timedelta(days=16))
+    assert (await house.hub.services.upkeep.health.run()).removed == 1
+    assert await house.read(lambda conn: ledger.sum_goal_costs(conn, goal.id)) == (1, None)
+    spent = (await house.house.owner.get("/costs", params={"by": "goal"})).json()["totals"]
+    assert [(one["title"], one["calls"]) for one in spent] == [("Piano", 1)]
+
+
+@pytest.mark.req("AGE-05", "POL-09")
+async def test_a_learning_that_the_person_says_too_is_theirs(house: GoalHouse) -> None:
+    goal = await house.add()
+    for read_from in (["read_inbox"], None):
+        await house.write(lambda conn, foreign=read_from: goals.add_learning(conn, goal.id, "Likes Bach", foreign))
+        (learning,) = await house.read(lambda conn: goals.list_learnings(conn, goal.id))
+        assert learning.read_from == read_from
 
 
 @pytest.mark.req("AGE-08")

@@ -217,7 +217,8 @@ def test_markdown_notes_are_found_and_can_be_linked_to_a_goal(linking: HubProces
     assert lost["content"].startswith("The note Notes/nowhere.md can not be read: ")
 
 
-def test_a_link_is_kept_when_the_hub_dies_while_its_page_is_read(
+@pytest.mark.req("MEM-11", "DUR-01")
+def test_a_link_is_kept_when_the_hub_dies_while_its_page_is_read_and_read_afterwards(
     tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer, site: Pages
 ) -> None:
     url = site.url("/slow")
@@ -231,8 +232,15 @@ def test_a_link_is_kept_when_the_hub_dies_while_its_page_is_read(
         keeping.start()
         wait_for(lambda: hub.http.get("/notes").json()["notes"], "the note")
         hub.kill()
+        site.pages["/slow"] = ARTICLE.encode()
         site.held.set()
         keeping.join(seconds(10))
-        [note] = hub.start().http.get("/notes").json()["notes"]
-        shown = hub.http.get(f"/notes/{note['noteId']}").json()
-    assert (shown["content"], shown["trust"]) == (f"Link: {url}\n\nThe page has not been read yet.", "untrusted")
+        hub.start()
+
+        def shown() -> dict[str, object]:
+            [note] = hub.http.get("/notes").json()["notes"]
+            return hub.http.get(f"/notes/{note['noteId']}").json()
+
+        wait_for(lambda: shown()["title"] == "Piano scales for beginners", "the page")
+        assert str(shown()["content"]).startswith(f"Link: {url}\n\nSummary: {SUMMED_UP}")
+        assert shown()["trust"] == "untrusted"

@@ -113,8 +113,15 @@ class House:
                 await asyncio.sleep(0.01)
 
     async def _under_way(self) -> bool:
-        found = await self.machine.hub.storage.database.read(skills.list_open_fires)
-        return any(one.state != "waiting" for one in found)
+        held = self.machine.hub.agents.is_held("annabelle")
+
+        def waits(conn: Connection, fire: StoredFire) -> bool:
+            skill = skills.load_skill_of_fire(conn, fire.id)
+            return fire.state == "waiting" or (held and skill is not None and skill.comes_once)
+
+        return await self.machine.hub.storage.database.read(
+            lambda conn: any(not waits(conn, one) for one in skills.list_open_fires(conn))
+        )
 
     async def run(self, span: timedelta) -> None:
         end = self.clock.now() + span

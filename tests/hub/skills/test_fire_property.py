@@ -96,7 +96,7 @@ class Hub:
             deps=FireTaskDeps(
                 database=self,  # type: ignore[arg-type]
                 access=access,  # type: ignore[arg-type]
-                agents=mock.MagicMock(**{"halts.is_halted.return_value": False}),
+                agents=mock.MagicMock(**{"halts.is_halted.return_value": False, "is_held.return_value": False}),
                 maintenance=MaintenanceGate(),
                 thread_queue=mock.AsyncMock(),
                 system_work={},

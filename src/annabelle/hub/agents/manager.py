@@ -88,6 +88,7 @@ class AgentManager:
         self._database, self._notices, self._audit = database, notices, audit
         self._runners: dict[str, AgentRunner] = {}
         self._paused: dict[str, AgentState] = {}
+        self._listeners: list[Callable[[], None]] = []
         # Keeps the database and `_paused` in step.
         self._pausing = asyncio.Lock()
         self._watching = BackgroundTasks()
@@ -115,6 +116,18 @@ class AgentManager:
 
     def is_paused(self, agent_id: str) -> bool:
         return agent_id in self._paused
+
+    def is_held(self, agent_id: str) -> bool:
+        """Whether the agent does nothing in the background now: it is paused or stopped."""
+        try:
+            self.check_paused(agent_id, background=True)
+        except AgentPaused:
+            return True
+        return False
+
+    def on_resume(self, listener: Callable[[], None]) -> None:
+        """Be told when an agent that was paused goes on."""
+        self._listeners.append(listener)
 
     def check_paused(self, agent_id: str, *, background: bool = False) -> None:
         """Raises AgentPaused or AgentStopped if the agent may not work (AGT-05, TRU-06).
@@ -170,6 +183,8 @@ class AgentManager:
                 if reset_window:
                     self.costs.forget(account)
                 self._notices.clear(f"agent_paused:{account}")
+        for listener in self._listeners:
+            listener()
         self._audit_event("stop", {"event": "unpaused", "agent_id": agent_id})
         client = self.running_client(agent_id)
         if client is not None:

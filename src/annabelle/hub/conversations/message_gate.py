@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from sqlalchemy import Connection
 
-from annabelle.agents import find_kind
+from annabelle.agents import find_kind, is_chat
 from annabelle.core.connections import KINDS, connection_file
 from annabelle.core.contract import TurnResult
 from annabelle.core.errors import AgentPaused, NotAllowed, Unavailable
@@ -133,7 +133,7 @@ class MessageGate:
                 "Conversations are left to an MCP client here (THINKER_ENABLED=false).",
                 hint="Use the tools, or set THINKER_ENABLED=true and restart.",
             )
-        agent_id = self._agent_for(message)
+        agent_id = await self._agent_for(message)
         if command is None:
             answer = await self._stop_if_asked(message) or self._paused_answer(agent_id, message.id)
             return await self._store(message, agent_id, answer)
@@ -222,10 +222,15 @@ class MessageGate:
             return None
         return _HubAnswer(TurnResult(message_id=message.id, success=True, text=describe_stopped(stopped)))
 
-    def _agent_for(self, message: InboundMessage) -> str:
-        if message.agent_id is None:
+    async def _agent_for(self, message: InboundMessage) -> str:
+        """The one that is named, else that of the goal, else that of the chat."""
+        kind, goal = find_kind(message.channel), None
+        if not is_chat(message.channel):
+            goal = await self._database.read(lambda conn: kind.find_goal(conn, message.chat_id))
+        named = message.agent_id if goal is None else goal.agent_id
+        if named is None:
             return self._agents.registry.config.agent_for_chat(message.channel, message.chat_id).agent_id
-        agent = self._agents.registry.agent(message.agent_id)
+        agent = self._agents.registry.agent(named)
         if not agent.enabled:
             raise Unavailable(f"The agent {agent.agent_id} is disabled.", hint="Enable it in agents.json.")
         return agent.agent_id

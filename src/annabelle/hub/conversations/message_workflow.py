@@ -205,8 +205,6 @@ def _turn_events(
     done: JsonObject = {"success": result.success, "reply_id": reply.id if reply is not None else None}
     if result.parked is not None:
         done["parked"] = True
-    if not find_kind(message.channel).accepts_messages:
-        done["run"] = message.chat_id
     told.append(event("done", "done", {**done, **_reply_metadata(result, unknown)}))
     return told
 

@@ -16,10 +16,12 @@ from annabelle.agents.check_in import (
     CheckIn,
     check_in_after_note,
     clear_check_ins,
-    comes_again,
     find_report_thread,
     move_heartbeat,
+    rename_check_ins,
+    restore_check_ins,
     set_check_in,
+    suspend_check_ins,
 )
 from annabelle.agents.task import TASKS, begin_again, cancel_task
 from annabelle.core.clock import Clock
@@ -104,6 +106,8 @@ class GoalService:
 
     async def change(self, goal_id: str, user_id: str, changes: JsonObject) -> StoredGoal:
         """Change title, description, instructions or tools."""
+        if "title" in changes:
+            changes = changes | {"title": _read_title(str(changes["title"]))}
 
         def write(conn: Connection) -> StoredGoal:
             goals.get_goal(conn, goal_id, user_id)
@@ -112,7 +116,10 @@ class GoalService:
                 raise _title_taken(same)
             if changes:
                 goals.change_goal(conn, goal_id, changes)
-            return goals.get_goal(conn, goal_id, user_id)
+            changed = goals.get_goal(conn, goal_id, user_id)
+            if "title" in changes:
+                rename_check_ins(conn, changed)
+            return changed
 
         return await self.database.write(write)
 
@@ -127,14 +134,11 @@ class GoalService:
             goal = goals.get_goal(conn, goal_id, user_id)
             if goal.state != "archived":
                 return goal
+            if (same := _find_titled(conn, user_id, goal.title)) is not None:
+                raise _title_taken(same)
             goals.change_goal(conn, goal_id, {"state": "waiting"})
-            for one in skills.list_check_ins(conn, goal_id):
-                recurs = one.check_in == "recurring"
-                if recurs or comes_again(one):
-                    due = self._read_trigger(one.trigger).next_after(at) if recurs else None
-                    skills.change_skill(conn, one.id, {"enabled": True, "next_due": due})
             goal = goals.get_goal(conn, goal_id, user_id)
-            move_heartbeat(conn, goal, at)
+            restore_check_ins(conn, goal, at)
             return goal
 
         reopened = await self.database.write(write)
@@ -290,8 +294,7 @@ class GoalService:
         def write(conn: Connection) -> tuple[StoredGoal, list[StoredTask]]:
             goals.get_goal(conn, goal_id, user_id)
             goals.change_goal(conn, goal_id, {"state": "archived"})
-            for one in skills.list_check_ins(conn, goal_id):
-                skills.change_skill(conn, one.id, {"enabled": False, "next_due": None})
+            suspend_check_ins(conn, goal_id)
             return goals.get_goal(conn, goal_id, user_id), tasks.list_at_work(conn, goal_id)
 
         goal, at_work = await self.database.write(write)
@@ -342,9 +345,6 @@ class GoalService:
         )
         skills.add_skill(conn, new)
 
-    def _read_trigger(self, trigger: JsonObject) -> Schedule:
-        return CronSchedule(str(trigger["schedule"]), ZoneInfo(str(trigger["timezone"])))
-
 
 def check_goal_tools(wanted: Sequence[str], offered: Iterable[ToolSpec]) -> None:
     """Raises if a goal cannot have one of these tools: it is not offered, or makes what runs by itself."""
@@ -374,9 +374,9 @@ def _list_terms(goal: NewGoal) -> tuple[str, ...]:
 
 
 def _read_title(given: str) -> str:
-    """In one line."""
+    """In one line, with something in it that can be seen."""
     title = " ".join(given.split())
-    if not title:
+    if not any(one.isprintable() and not one.isspace() for one in title):
         raise InvalidArguments("The title is empty.", hint="Give a few words.", field="title")
     return title
 

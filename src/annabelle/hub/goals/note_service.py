@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import AnnabelleError, InvalidArguments
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Trust
@@ -25,6 +27,7 @@ from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.store import goals
 from annabelle.store.goals import NewNote, StoredGoal, StoredNote
 
+_log = logging.getLogger(__name__)
 NoteListener = Callable[[Connection, StoredNote], None]
 LINK_PATTERN: Final = r"^https?://[^\x00-\x20\x7f-\xa0/?#@]+([/?#][^\x00-\x20\x7f-\xa0]*)?$"
 """An address of the web, without a name or a password in it. Not `\\s`, which means something else in JSON Schema."""
@@ -65,14 +68,33 @@ class NoteService:
         ledger: CostLedger,
         maintenance: MaintenanceGate,
     ) -> None:
-        settings = base.settings
+        self._base, settings = base, base.settings
         self._database, self._registry, self._maintenance = storage.database, agents.registry, maintenance
         self._secrets = base.redact.distinctive_secrets
         self._links = LinkReader(access, ThinkerQuestions(agents), settings.llm_summary_timeout_seconds)
         self._matcher = GoalMatcher(settings, base.home, EmbeddingMeter(ledger, "hub"))
         self._markdown = MarkdownNotes(access)
         self._listeners: list[NoteListener] = []
+        self._tasks = BackgroundTasks()
         self._notify: Callable[[], None] = _do_nothing
+
+    async def start(self) -> None:
+        """Read the pages of links that were kept before an earlier process ended."""
+        self._tasks.start(self._read_left())
+
+    async def stop(self) -> None:
+        await self._tasks.stop()
+
+    async def _read_left(self) -> None:
+        await self._base.lifecycle.wait_ready()
+        for note in await self._database.read(lambda conn: goals.list_notes_ending(conn, UNREAD)):
+            found = await self._database.read(lambda conn, one=note: goals.find_goal(conn, one.goal_id or ""))
+            agent_id = self._registry.config.default.agent_id if found is None else found.agent_id
+            async with self._maintenance.working():
+                try:
+                    await self._read_page(note, agent_id)
+                except AnnabelleError as error:
+                    _log.warning("The link of %s was not read: %s", note.id, error)
 
     def on_note(self, listener: NoteListener) -> None:
         """Be told of every note that a person puts to a goal, new or moved, in the transaction that does so."""
@@ -115,17 +137,21 @@ class NoteService:
         async with self._maintenance.working():
             note, agent_id = await self._database.write(store)
             self._notify()
-            page = await self._links.read(LinkRequest(url=url, note_id=note.id, user_id=user_id, agent_id=agent_id))
-            changes: JsonObject = {"title": _clean_title(page.title) or note.title, "content": page.content}
+            return await self._read_page(note, agent_id)
 
-            def complete(conn: Connection) -> StoredNote:
-                # What the person wrote meanwhile stays as it is.
-                now = goals.get_note(conn, note.id, user_id)
-                if (now.title, now.content) == (note.title, note.content):
-                    goals.change_note(conn, note.id, changes)
-                return goals.get_note(conn, note.id, user_id)
+    async def _read_page(self, note: StoredNote, agent_id: str) -> StoredNote:
+        url, user_id = (note.read_from or [""])[0], note.user_id
+        page = await self._links.read(LinkRequest(url=url, note_id=note.id, user_id=user_id, agent_id=agent_id))
+        changes: JsonObject = {"title": _clean_title(page.title) or note.title, "content": page.content}
 
-            return await self._database.write(complete)
+        def complete(conn: Connection) -> StoredNote:
+            # What the person wrote meanwhile stays as it is.
+            now = goals.get_note(conn, note.id, user_id)
+            if (now.title, now.content) == (note.title, note.content):
+                goals.change_note(conn, note.id, changes)
+            return goals.get_note(conn, note.id, user_id)
+
+        return await self._database.write(complete)
 
     async def change(
         self, note_id: str, user_id: str, *, title: str | None = None, content: str | None = None

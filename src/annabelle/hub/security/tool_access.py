@@ -56,7 +56,7 @@ class ToolAccess:
             self.check_user(context, name)
         policy = self._agent_policy(caller)
         if context.allowed_tools is not None and call.call_id is not None and call.name not in context.allowed_tools:
-            raise NotAllowed(f"This skill may not use {call.name}.", hint="Go on with the tools that are offered.")
+            raise NotAllowed(f"{call.name} is not part of this work.", hint="Go on with the tools that are offered.")
         for name in implied:
             if policy is not None and not policy.permits(name):
                 raise NotAllowed(f"This agent may not use {name}, and so not have its result brought along.")

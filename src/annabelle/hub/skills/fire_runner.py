@@ -102,7 +102,7 @@ class FireTasks:
                 begun = await write_until_stored(
                     fire_id, lambda: self._deps.database.write(lambda conn: self._begin(conn, fire_id))
                 )
-                if not begun.fire.open:
+                if begun is None or not begun.fire.open:
                     return
                 failpoint("hub.after_fire_begun")
                 outcome = await self._work_safely(begun)
@@ -114,9 +114,12 @@ class FireTasks:
         finally:
             self._running.discard(fire_id)
 
-    def _begin(self, conn: Connection, fire_id: str) -> _BegunFire:
+    def _begin(self, conn: Connection, fire_id: str) -> _BegunFire | None:
+        """None if it waits until its agent goes on: what comes only once would be lost otherwise."""
+        skill = skills.load_skill_of_fire(conn, fire_id)
+        if skill is not None and skill.comes_once and self._deps.agents.is_held(skill.agent_id):
+            return None
         fire = skills.begin_fire(conn, fire_id, self._base.lifecycle.clock.now()) or skills.load_fire(conn, fire_id)
-        skill = skills.load_skill(conn, fire.skill_id)
         thread = None if skill is None else threads.find_thread(conn, skill.thread_id)
         return _BegunFire(fire, skill, thread)
 
@@ -215,6 +218,7 @@ class FireRunner:
         self._fires, self._halts = FireTasks(base, deps, self._end), deps.agents.halts
         service.on_change(self._wake.set)
         self._halts.on_change(self._wake.set)
+        deps.agents.on_resume(self._wake.set)
         storage.events.subscribe(self._on_events)
 
     async def start(self) -> None:
@@ -233,8 +237,8 @@ class FireRunner:
             self._tasks.start(self._service.fire_by_memory(context.user_id, fact))
 
     def _on_events(self, events: Sequence[StoredEvent]) -> None:
-        """A run by a model that is over may be tried again."""
-        if any(event.type == "done" and "run" in event.data for event in events):
+        """A run by a model that is over may be tried again, and what was said moves heartbeats."""
+        if any(event.type == "done" for event in events):
             self._wake.set()
 
     async def _fire_when_due(self) -> None:

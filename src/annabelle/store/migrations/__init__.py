@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-NEWEST = "0010"
+NEWEST = "0011"
 """The revision this program works with, named here so that an up-to-date start need not load Alembic."""
 
 FOLDER = Path(__file__).parent
