@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, insert, update
 
 from annabelle.core.errors import Conflict, NotFound
 from annabelle.core.messages import OWNER, InboundMessage
 from annabelle.core.tools import JsonObject
 from annabelle.store import goals
 from annabelle.store.goals import NewNote
+from annabelle.store.portable_sql import field_values
+from annabelle.store.tables import goal_notes
 from hub.goals.house import GoalHouse, call
 
 
@@ -215,3 +219,33 @@ async def test_two_goals_never_have_the_same_title(house: GoalHouse) -> None:
     with pytest.raises(Conflict, match="already"):
         await house.service.change(garden.id, OWNER, {"title": "PIANO"})
     assert (await house.service.change(piano.id, OWNER, {"title": "PIANO"})).title == "PIANO"
+
+
+@pytest.mark.req("AGE-02", "MEM-11")
+async def test_ten_thousand_notes_are_searched_and_the_prompt_stays_small(house: GoalHouse) -> None:
+    goal = await house.add()
+
+    def fill(conn: Connection) -> None:
+        at = datetime(2027, 1, 1, tzinfo=UTC)
+        new = NewNote(
+            user_id=OWNER, goal_id=goal.id, title="Lesson", content="Scales and chords. " * 20, written_by="user"
+        )
+        rows = [
+            {**field_values(new), "id": f"note_{n}", "read_from": None, "created_at": at, "updated_at": at}
+            for n in range(10_000)
+        ]
+        conn.execute(insert(goal_notes), rows)
+        conn.execute(update(goal_notes).where(goal_notes.c.id == "note_7").values(content="The tuner is Mr. Orff."))
+
+    await house.write(fill)
+    house.play(lambda _brief: {"calls": [call("search_notes", query="tuner")], "say": "It is Mr. Orff."})
+    await house.say(goal, "Who tunes it?")
+    brief = house.thinker.briefs[-1]
+    (notes,) = [one for one in brief.sections if one.name == "notes"]
+    assert notes.pieces[0] == "9970 more: search_notes shows them."
+    assert len(notes.pieces) == 31
+    assert "The tuner is Mr. Orff." in str(house.thinker.answers)
+    found = (await house.house.owner.get("/notes", params={"q": "tuner"})).json()["notes"]
+    assert [one["noteId"] for one in found] == ["note_7"]
+    assert len((await house.house.owner.get("/notes")).json()["notes"]) == 50
+    assert (await house.house.owner.get("/goals/1")).json()["notes"] == 10_000
