@@ -21,6 +21,7 @@ COMMANDS = (
     CliCommand("init", "Set up Annabelle: a model, your name, time zone, language and accounts."),
     CliCommand("chat", "Talk to Annabelle; the same as no command at all."),
     CliCommand("ask", "Ask one question and print the answer."),
+    CliCommand("open", "Open Annabelle in the browser."),
     CliCommand("up", "Start Annabelle in the background."),
     CliCommand("down", "Stop the Annabelle that runs in the background."),
     CliCommand("stop", "Stop an agent or all of them, whatever hangs; they stay stopped."),

@@ -31,6 +31,7 @@ from annabelle.hub.api import (
     messages,
     notes,
     openai,
+    page,
     rules,
     servers,
     skills,
@@ -102,9 +103,11 @@ def make_app(hub: HubContext, mcp: ASGIApp | None = None) -> RequestGuard:
         audit,
         costs,
         diagnosis,
+        page,
     ):
         # Not `include_router`, which would build every route again with the first request.
         app.routes.extend(resource.router.routes)
+    app.routes.extend(page.PAGE_ROUTES)
     if mcp is not None:
         app.routes.append(Route("/mcp", endpoint=mcp))
     app.add_exception_handler(AnnabelleError, _on_error)

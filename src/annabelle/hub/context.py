@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from annabelle.core.ports import AuditTrail
 from annabelle.durable.thread_queue import ThreadQueue
@@ -15,6 +15,7 @@ from annabelle.hub.conversations.message_gate import MessageGate
 from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters
 from annabelle.hub.security.audit import LoginAudit
 from annabelle.hub.security.identities import HomeUsers, Identities
+from annabelle.hub.security.page_links import PageLinks
 from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.services import HubServices
 from annabelle.hub.status import HubStatus, StatusReader
@@ -27,6 +28,7 @@ class HubSecurity:
     users: HomeUsers
     logins: LoginAudit
     audit: AuditTrail
+    page_links: PageLinks = field(default_factory=PageLinks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,7 @@ from annabelle.core.settings import Settings
 from annabelle.core.trace import accept_trace, use_trace
 from annabelle.hub.security.audit import LoginAudit
 from annabelle.hub.security.identities import CallerIdentity, Identities, authorize_path
+from annabelle.hub.security.page_links import KEY_HEADER, join_secret
 from annabelle.hub.security.users_file import token_revoked
 
 
@@ -207,10 +208,14 @@ def validation_error(error: ValidationError | Sequence[object]) -> InvalidArgume
 
 _log = logging.getLogger(__name__)
 _OPEN_PATHS = frozenset({"/health"})
+_PAGE: Final = re.compile(r"/(page(/(?!session|links).*)?)?$")
+"""Files of the page: they are the same for everybody."""
 _WEBHOOKS: Final = re.compile(r"/hooks/|/channels/[a-z]+/webhook$")
 """They bring a secret of their own."""
 _TOKEN, _TRACE, _CLIENT = (name.lower().encode() for name in (TOKEN_HEADER, TRACE_HEADER, CLIENT_HEADER))
-_WANTED = frozenset({b"host", b"origin", b"content-length", b"authorization", _TOKEN, _TRACE, _CLIENT})
+_WANTED = frozenset(
+    {b"host", b"origin", b"content-length", b"authorization", b"cookie", KEY_HEADER, _TOKEN, _TRACE, _CLIENT}
+)
 _CORS = {
     "Access-Control-Allow-Methods": "GET, POST, PUT, DELETE",
     "Access-Control-Allow-Headers": f"Authorization, Content-Type, Last-Event-ID, {TOKEN_HEADER}, {TRACE_HEADER}",
@@ -284,12 +289,13 @@ class RequestGuard:
             if scope["method"] == "OPTIONS":
                 return Response(status_code=204, headers=_CORS)
         check_content_length(headers.get(b"content-length"), rules.max_body_bytes)
-        if scope["path"] in _OPEN_PATHS:
+        if scope["path"] in _OPEN_PATHS or (_PAGE.match(scope["path"]) is not None and scope["method"] == "GET"):
             return None
-        if _WEBHOOKS.match(scope["path"]) is not None:
+        signs_in = scope["path"] == "/page/session" and scope["method"] == "POST"
+        if signs_in or _WEBHOOKS.match(scope["path"]) is not None:
             # Guessing the secret is slowed down.
             client = scope.get("client")
-            rules.rate.check(("webhooks", client[0] if client else ""))
+            rules.rate.check(("secrets", client[0] if client else ""))
             return None
         identity = self._identify(scope, headers)
         authorize_path(identity, scope["path"])
@@ -320,7 +326,9 @@ def _token_from_headers(headers: dict[bytes, bytes]) -> bytes:
     if token is not None:
         return token
     scheme, _, value = headers.get(b"authorization", b"").partition(b" ")
-    return value.strip() if scheme.lower() == b"bearer" else b""
+    if scheme.lower() == b"bearer":
+        return value.strip()
+    return join_secret(headers.get(b"cookie", b""), headers.get(KEY_HEADER, b""))
 
 
 class _Exchange:

@@ -1,0 +1,139 @@
+// Speaks with the hub. A session has two halves: a cookie that no script can read, and a key of this origin, which no
+// other program on this machine is sent. Both are needed, so every request is a fetch, also for streams and images.
+
+const KEY = "annabelle-key";
+
+export class ApiError extends Error {
+  constructor(status, body) {
+    super(body.message || `The hub answered with ${status}.`);
+    Object.assign(this, { status, code: body.code, hint: body.hint, traceId: body.trace_id, field: body.field });
+  }
+}
+
+const listeners = { lost: new Set(), back: new Set(), ended: new Set() };
+let reachable = true;
+
+export function on(event, listener) {
+  listeners[event].add(listener);
+  return () => listeners[event].delete(listener);
+}
+
+function tell(event) {
+  if (event === "lost" ? !reachable : event === "back" && reachable) return;
+  if (event !== "ended") reachable = event === "back";
+  for (const listener of listeners[event]) listener();
+}
+
+function keyHeaders() {
+  const key = localStorage.getItem(KEY);
+  return key ? { "X-Annabelle-Page": key } : {};
+}
+
+export function hasKey() {
+  return Boolean(localStorage.getItem(KEY));
+}
+
+export function setKey(key) {
+  if (key) localStorage.setItem(KEY, key);
+  else localStorage.removeItem(KEY);
+}
+
+async function request(path, options = {}) {
+  let response;
+  try {
+    response = await fetch(path, { credentials: "same-origin", ...options, headers: { ...keyHeaders(), ...options.headers } });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    tell("lost");
+    throw new ApiError(0, { message: "Annabelle cannot be reached.", hint: "Is it running? annabelle up starts it." });
+  }
+  tell("back");
+  if (response.ok) return response;
+  const body = await response.json().catch(() => ({}));
+  const error = new ApiError(response.status, body.error || {});
+  if (response.status === 401 && !path.startsWith("/page/")) tell("ended");
+  throw error;
+}
+
+function withQuery(path, query) {
+  const given = Object.entries(query || {}).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const text = new URLSearchParams(given).toString();
+  return text ? `${path}?${text}` : path;
+}
+
+export async function get(path, query, options) {
+  return (await request(withQuery(path, query), options)).json();
+}
+
+export async function post(path, body = {}, query) {
+  const response = await request(withQuery(path, query), {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const text = await response.text();
+  return text ? JSON.parse(text) : {};
+}
+
+export async function getBlob(path, query) {
+  return (await request(withQuery(path, query))).blob();
+}
+
+export async function upload(path, file, query) {
+  const response = await request(withQuery(path, query), { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file });
+  return response.json();
+}
+
+/** Calls a tool and returns its structured result. */
+export async function callTool(name, args = {}) {
+  const result = await post("/tools/call", { name, arguments: args });
+  if (result.is_error) throw new ApiError(200, result.error || { message: result.text });
+  return result.structured ?? result.text;
+}
+
+/** Reads an event stream until it is closed, and goes on where it stopped when the hub was away. Returns `close`. */
+export function stream(path, query, onEvent, onOpen = () => {}) {
+  const stopped = new AbortController();
+  let last = null;
+  let wait = 250;
+
+  async function read() {
+    const headers = last === null ? {} : { "Last-Event-ID": String(last) };
+    const response = await request(withQuery(path, last === null ? query : {}), { headers, signal: stopped.signal });
+    wait = 250;
+    onOpen();
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const parts = (rest + value).split(/\r?\n\r?\n/);
+      rest = parts.pop();
+      for (const part of parts) handle(part);
+    }
+  }
+
+  function handle(part) {
+    const data = [];
+    for (const line of part.split(/\r?\n/)) {
+      if (line.startsWith("id:")) last = line.slice(3).trim();
+      else if (line.startsWith("data:")) data.push(line.slice(5).trimStart());
+    }
+    if (data.length) onEvent(JSON.parse(data.join("\n")));
+  }
+
+  (async () => {
+    while (!stopped.signal.aborted) {
+      try {
+        await read();
+      } catch (error) {
+        if (stopped.signal.aborted || error.status === 401) return;
+        if (!(error instanceof ApiError)) tell("lost");
+      }
+      if (stopped.signal.aborted) return;
+      await new Promise((resolve) => setTimeout(resolve, wait));
+      wait = Math.min(wait * 2, 5000);
+    }
+  })();
+  return () => stopped.abort();
+}

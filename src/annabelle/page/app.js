@@ -1,0 +1,182 @@
+// The frame of the page: who is here, the views, and the buttons that are always at hand.
+import { get, hasKey, on, post, setKey, stream } from "./api.js";
+import { ask, badge, button, describeError, h, replace, setTimeZone, toast } from "./dom.js";
+
+// A view exports `render(root, place)`, and may return what is done when it is left.
+const VIEWS = [
+  { name: "chat", title: "Chat" },
+  { name: "inbox", title: "Inbox" },
+  { name: "goals", title: "Goals" },
+  { name: "feed", title: "Feed" },
+  { name: "skills", title: "Skills", owner: true },
+  { name: "memory", title: "Memory" },
+  { name: "costs", title: "Costs", owner: true },
+  { name: "traces", title: "Traces", owner: true },
+  { name: "system", title: "System", owner: true },
+];
+
+const app = document.getElementById("app");
+const main = h("main", { id: "main", tabIndex: -1 });
+const status = h("div", { id: "connection", role: "status", hidden: true }, "Annabelle cannot be reached. Trying again …");
+let session = null;
+let leave = null;
+let shown = null;
+
+async function begin() {
+  const code = new URLSearchParams(location.hash.slice(1)).get("link");
+  if (code) {
+    history.replaceState(null, "", location.pathname);
+    try {
+      const made = await post("/page/session", { code });
+      setKey(made.key);
+    } catch (error) {
+      return welcome(describeError(error));
+    }
+  }
+  if (!hasKey()) return welcome();
+  try {
+    session = await get("/page/session");
+  } catch (error) {
+    if (error.status === 0) {
+      setTimeout(begin, 1000);
+      return replace(app, h("main", { className: "welcome" }, h("h1", {}, "Annabelle"), h("p", { role: "status" }, describeError(error))));
+    }
+    const blocked = code && error.status === 401;
+    return welcome(blocked ? "This browser blocks cookies, which keep you signed in here. Allow them for this address, then open a new link." : describeError(error));
+  }
+  setTimeZone(session.timeZone);
+  frame();
+}
+
+/** What the address shows without a session. */
+function welcome(problem) {
+  setKey(null);
+  replace(
+    app,
+    h(
+      "main",
+      { className: "welcome", id: "main" },
+      h("h1", {}, "Annabelle"),
+      problem && h("p", { className: "problem", role: "alert" }, problem),
+      h("p", {}, "This page opens with a link that works once. In a terminal on the machine where Annabelle runs, type"),
+      h("pre", { className: "code", tabIndex: 0 }, "annabelle open"),
+      h("p", {}, "It opens this page in your browser. For a phone or another machine, see docs/page.md."),
+    ),
+  );
+}
+
+function frame() {
+  const links = VIEWS.filter((one) => !one.owner || session.owner).map((one) =>
+    h("a", { href: `#/${one.name}`, data: { view: one.name } }, one.title, one.name === "inbox" && h("span", { id: "inbox-count", hidden: true, className: "count" })),
+  );
+  const menu = h("nav", { id: "menu", "aria-label": "Views" }, links);
+  replace(
+    app,
+    h(
+      "header",
+      {},
+      h("button", { type: "button", id: "menu-button", "aria-label": "Menu", "aria-expanded": "false", "aria-controls": "menu", onclick: () => toggleMenu(menu) }, "☰"),
+      h("a", { href: "#/chat", className: "brand" }, "Annabelle"),
+      menu,
+      h("div", { className: "row end tools" }, session.owner && stopButton(), button("Sign out", signOut, { className: "quiet" })),
+    ),
+    status,
+    main,
+  );
+  menu.addEventListener("click", () => toggleMenu(menu, false));
+  window.addEventListener("hashchange", show);
+  on("lost", () => (status.hidden = false));
+  on("back", () => (status.hidden = true));
+  on("ended", () => location.reload());
+  document.addEventListener("keydown", onKey);
+  stream("/events", {}, (event) => {
+    window.dispatchEvent(new CustomEvent("annabelle", { detail: event }));
+    if (["approval", "done", "notice", "message"].includes(event.type)) countInbox();
+  });
+  countInbox();
+  show();
+}
+
+function toggleMenu(menu, open = !menu.classList.contains("open")) {
+  menu.classList.toggle("open", open);
+  document.getElementById("menu-button").setAttribute("aria-expanded", String(open));
+}
+
+let counting = null;
+
+/** How many questions wait; many events at once are one look. */
+export function countInbox() {
+  counting ??= setTimeout(async () => {
+    counting = null;
+    const found = await get("/approvals", { state: "pending" }).catch(() => null);
+    const place = document.getElementById("inbox-count");
+    if (!found || !place) return;
+    place.textContent = found.approvals.length;
+    place.hidden = !found.approvals.length;
+    place.setAttribute("aria-label", `${found.approvals.length} waiting`);
+  }, 100);
+}
+
+function stopButton() {
+  const place = h("span");
+  const draw = (stopped) =>
+    replace(
+      place,
+      stopped
+        ? [badge("stopped", "bad"), button("Resume", () => change("/resume"), { className: "primary" })]
+        : button("Stop everything", () => change("/stop"), { className: "danger" }),
+    );
+  const change = async (path) => {
+    const answer = await post(path, {});
+    toast(answer.message);
+    draw(answer.halted.all);
+  };
+  draw(session.stopped);
+  return place;
+}
+
+async function signOut() {
+  if (!(await ask("Sign out of this browser?", [], { yes: "Sign out" }))) return;
+  await post("/page/session/end").catch(() => {});
+  setKey(null);
+  location.reload();
+}
+
+/** Alt and a digit go to a view. */
+function onKey(event) {
+  const links = [...document.querySelectorAll("#menu a")];
+  if (event.altKey && /^[1-9]$/.test(event.key) && links[Number(event.key) - 1]) {
+    event.preventDefault();
+    location.hash = links[Number(event.key) - 1].getAttribute("href");
+  }
+}
+
+async function show() {
+  if (location.hash === "#main") return main.focus();
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const [name, ...rest] = path.split("/").map(decodeURIComponent);
+  const view = VIEWS.find((one) => one.name === name && (!one.owner || session.owner)) ?? VIEWS[0];
+  for (const link of document.querySelectorAll("#menu a")) {
+    if (link.dataset.view === view.name) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  const place = { rest, query: new URLSearchParams(query), session };
+  const moved = shown !== null && shown !== view.name;
+  shown = view.name;
+  document.title = `${view.title} · Annabelle`;
+  leave?.();
+  leave = null;
+  const root = h("div", { className: `view ${view.name}` }, h("p", { className: "empty", role: "status" }, "Loading …"));
+  replace(main, root);
+  try {
+    const module = await import(`./views/${view.name}.js`);
+    const done = await module.render(root, place);
+    if (main.contains(root)) leave = done;
+    else done?.();
+  } catch (error) {
+    replace(root, h("p", { className: "problem", role: "alert" }, describeError(error)), button("Try again", show));
+  }
+  if (moved) main.focus();
+}
+
+begin();

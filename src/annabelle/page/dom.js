@@ -1,0 +1,193 @@
+// Builds elements. Text is only ever set as text, so nothing that is shown can become markup or script.
+
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  apply(element, attributes);
+  append(element, children);
+  return element;
+}
+
+export function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== null && value !== undefined) element.setAttribute(name, value);
+  }
+  append(element, children);
+  return element;
+}
+
+function apply(element, attributes) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "style") Object.assign(element.style, value);
+    else if (name === "data") Object.assign(element.dataset, value);
+    else if (name in element && !name.startsWith("aria") && name !== "list" && name !== "role") element[name] = value;
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+}
+
+export function append(element, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child !== null && child !== undefined && child !== false) element.append(child);
+  }
+  return element;
+}
+
+export function replace(element, ...children) {
+  element.replaceChildren();
+  return append(element, children);
+}
+
+/** A button that is disabled while its work runs, and says what went wrong. */
+export function button(label, work, attributes = {}) {
+  const element = h("button", { type: "button", ...attributes }, label);
+  element.addEventListener("click", async () => {
+    if (element.disabled) return;
+    element.disabled = true;
+    try {
+      await work(element);
+    } catch (error) {
+      toast(describeError(error), "error");
+    } finally {
+      element.disabled = false;
+    }
+  });
+  return element;
+}
+
+export function describeError(error) {
+  return [error.message || String(error), error.hint].filter(Boolean).join(" ");
+}
+
+/** One sentence at the edge of the window, which a screen reader reads out. */
+export function toast(text, kind = "info") {
+  let place = document.getElementById("toasts");
+  if (!place) {
+    place = h("div", { id: "toasts", role: "status", "aria-live": "polite" });
+    document.body.append(place);
+  }
+  const shown = h("div", { className: `toast ${kind}` }, text);
+  place.append(shown);
+  setTimeout(() => shown.remove(), kind === "error" ? 12000 : 5000);
+}
+
+/** Asks in a dialog. Resolves to the values of its form, or null if it was closed. */
+export function ask(title, fields = [], { yes = "Yes", no = "Cancel", danger = false, text = "" } = {}) {
+  return new Promise((resolve) => {
+    const inputs = fields.map((field) => makeField(field));
+    const form = h(
+      "form",
+      { method: "dialog" },
+      h("h2", { id: "dialog-title" }, title),
+      text && h("div", { className: "dialog-text" }, text),
+      inputs.map((one) => one.element),
+      h(
+        "div",
+        { className: "row end" },
+        h("button", { type: "button", onclick: () => dialog.close() }, no),
+        h("button", { type: "submit", className: danger ? "danger" : "primary", value: "yes" }, yes),
+      ),
+    );
+    const dialog = h("dialog", { "aria-labelledby": "dialog-title" }, form);
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(dialog.returnValue === "yes" ? Object.fromEntries(inputs.map((one) => [one.name, one.read()])) : null);
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+
+let fieldNumber = 0;
+
+/** A labelled input: text, textarea, select (`options`), checkbox, number, time, password. */
+export function makeField({ name, label, kind = "text", value = "", options = [], hint = "", required = false, rows = 5 }) {
+  const id = `field-${++fieldNumber}`;
+  const described = hint ? `${id}-hint` : null;
+  let input;
+  if (kind === "textarea") input = h("textarea", { id, value, rows, required });
+  else if (kind === "select") {
+    input = h("select", { id }, options.map((one) => h("option", { value: one.value ?? one, selected: (one.value ?? one) === value }, one.label ?? one)));
+  } else if (kind === "checkbox") input = h("input", { id, type: "checkbox", checked: Boolean(value) });
+  else input = h("input", { id, type: kind, value, required, autocomplete: "off" });
+  if (described) input.setAttribute("aria-describedby", described);
+  const caption = h("label", { htmlFor: id }, label);
+  const parts = kind === "checkbox" ? [h("div", { className: "row" }, input, caption)] : [caption, input];
+  const element = h("div", { className: "field" }, parts, hint && h("div", { id: described, className: "hint" }, hint));
+  const read = () => (kind === "checkbox" ? input.checked : kind === "number" ? Number(input.value) : input.value);
+  return { name, element, input, read };
+}
+
+/** A table. `columns` are `{label, cell(row)}`. */
+export function table(columns, rows, { empty = "There is nothing here yet.", caption = null } = {}) {
+  if (!rows.length) return h("p", { className: "empty" }, empty);
+  return h(
+    "div",
+    { className: "scroll", tabIndex: 0, role: "region", "aria-label": caption || "Table" },
+    h(
+      "table",
+      {},
+      caption && h("caption", { className: "hidden" }, caption),
+      h("thead", {}, h("tr", {}, columns.map((one) => h("th", { scope: "col" }, one.label)))),
+      h("tbody", {}, rows.map((row) => h("tr", {}, columns.map((one) => h("td", { data: { label: one.label } }, one.cell(row)))))),
+    ),
+  );
+}
+
+export function badge(text, kind = "") {
+  return h("span", { className: `badge ${kind}` }, text);
+}
+
+/** A section that can be opened. */
+export function details(summary, content, attributes = {}) {
+  return h("details", attributes, h("summary", {}, summary), content);
+}
+
+export function codeBlock(value) {
+  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  return h("pre", { className: "code", tabIndex: 0 }, text);
+}
+
+// Times are shown in the zone of the home, not of the browser, whose clock may be wrong.
+let zone;
+
+export function setTimeZone(name) {
+  zone = name;
+}
+
+const formats = new Map();
+
+function format(options, value) {
+  const key = JSON.stringify([zone, options]);
+  if (!formats.has(key)) formats.set(key, new Intl.DateTimeFormat(undefined, { timeZone: zone, ...options }));
+  return formats.get(key).format(new Date(value));
+}
+
+export function time(value, style = "full") {
+  if (!value) return "";
+  const options = { full: { dateStyle: "medium", timeStyle: "short" }, day: { dateStyle: "full" }, clock: { timeStyle: "short" } }[style];
+  return h("time", { dateTime: value }, format(options, value));
+}
+
+/** The day of a moment as 2026-11-18, in the zone of the home. */
+export function dayOf(value) {
+  const parts = new Intl.DateTimeFormat("en-CA", { timeZone: zone, dateStyle: "short" });
+  return parts.format(new Date(value));
+}
+
+export function money(value) {
+  if (value === null || value === undefined) return "unknown";
+  return `$${value < 0.01 && value > 0 ? value.toFixed(6) : value.toFixed(2)}`;
+}
+
+export function count(value) {
+  return new Intl.NumberFormat().format(value ?? 0);
+}
+
+export function bytes(value) {
+  const units = ["B", "KB", "MB", "GB", "TB"];
+  let index = 0;
+  for (; value >= 1024 && index < units.length - 1; index++) value /= 1024;
+  return `${value.toFixed(index ? 1 : 0)} ${units[index]}`;
+}

@@ -1,0 +1,59 @@
+"""A real browser on the page of a real hub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright
+
+from annabelle.servers.web.config import find_browser
+from hub.hubs import HubProcess
+from support.timing import seconds
+
+PHONE = {"width": 390, "height": 844}
+DESKTOP = {"width": 1280, "height": 900}
+
+
+def launch(playwright: Playwright) -> Browser:
+    return playwright.chromium.launch(executable_path=find_browser(None), args=["--no-sandbox"])
+
+
+class Visit:
+    """A signed-in browser. What it asked of other machines, and what went wrong in it, is kept."""
+
+    def __init__(self, hub: HubProcess, context: BrowserContext) -> None:
+        self.hub, self.context = hub, context
+        self.foreign: list[str] = []
+        self.errors: list[str] = []
+        context.set_default_timeout(seconds(20) * 1000)
+        context.on("request", lambda request: self._note(request.url))
+        context.on("weberror", lambda error: self.errors.append(str(error.error)))
+        self.page = context.new_page()
+        self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
+
+    def _note(self, url: str) -> None:
+        if not url.startswith((self.hub.url, "blob:", "data:")):
+            self.foreign.append(url)
+
+    def sign_in(self, token: str | None = None) -> Page:
+        headers = {"X-Annabelle-Token": token or self.hub.token}
+        link = self.hub.http.post("/page/links", headers=headers).json()
+        self.page.goto(f"{self.hub.url}{link['path']}")
+        self.page.wait_for_selector("header")
+        return self.page
+
+    def go(self, view: str) -> Page:
+        """To a view, and wait until it is drawn."""
+        self.page.evaluate("(hash) => { location.hash = hash }", f"#/{view}")
+        self.page.wait_for_selector(f".view.{view.partition('/')[0].partition('?')[0]} h1", state="attached")
+        return self.page
+
+
+@contextmanager
+def visiting(browser: Browser, hub: HubProcess, **options: object) -> Iterator[Visit]:
+    context = browser.new_context(**{"viewport": DESKTOP, **options})  # type: ignore[arg-type]
+    try:
+        yield Visit(hub, context)
+    finally:
+        context.close()

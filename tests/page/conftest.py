@@ -1,0 +1,39 @@
+"""A browser and a hub for all tests of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from hub.hubs import HubProcess, fresh_home
+from page.browsing import Visit, launch, visiting
+from support.scripted_model import ScriptedServer
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = launch(playwright)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> Iterator[HubProcess]:
+    made = HubProcess(fresh_home(tmp_path_factory.mktemp("page")), model.openai_url).start()
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def visit(browser: Browser, hub: HubProcess) -> Iterator[Visit]:
+    with visiting(browser, hub) as made:
+        yield made

@@ -1,0 +1,63 @@
+"""A browser is signed in by a link that works once, and shows nobody anything without it (UX-02)."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, expect
+
+from hub.hubs import HubProcess
+from page.browsing import Visit, visiting
+
+
+@pytest.mark.req("UX-02")
+def test_the_address_alone_shows_how_to_get_a_link(visit: Visit) -> None:
+    visit.page.goto(f"{visit.hub.url}/")
+    expect(visit.page.get_by_text("annabelle open")).to_be_visible()
+    assert visit.foreign == []
+
+
+@pytest.mark.req("UX-02")
+def test_a_link_signs_in_once_and_its_session_ends_with_the_token(browser: Browser, visit: Visit) -> None:
+    hub = visit.hub
+    link = hub.http.post("/page/links").json()["path"]
+    visit.page.goto(f"{hub.url}{link}")
+    expect(visit.page.get_by_role("navigation", name="Views")).to_be_visible()
+    assert "link=" not in visit.page.url
+    (cookie,) = visit.context.cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    with visiting(browser, hub) as other:
+        other.page.goto(f"{hub.url}{link}")
+        expect(other.page.get_by_text("This link was used before or has expired.")).to_be_visible()
+    (token,) = [one["name"] for one in hub.http.get("/tokens").json()["tokens"] if one["name"].startswith("page-")]
+    hub.http.post(f"/tokens/{token}/revoke")
+    expect(visit.page.get_by_text("annabelle open", exact=True)).to_be_visible()
+
+
+@pytest.mark.req("UX-02")
+def test_one_half_of_a_session_is_worth_nothing(visit: Visit) -> None:
+    visit.sign_in()
+    (cookie,) = visit.context.cookies()
+    key = visit.page.evaluate("localStorage.getItem('annabelle-key')")
+    cookies = {cookie["name"]: cookie["value"]}
+
+    def ask(cookies: dict[str, str], headers: dict[str, str]) -> int:
+        return httpx.get(f"{visit.hub.url}/threads", cookies=cookies, headers=headers).status_code
+
+    both = {"X-Annabelle-Page": key}
+    assert ask(cookies, both) == 200
+    assert (ask(cookies, {}), ask({}, both)) == (401, 401)
+    assert ask(cookies, both | {"Origin": "http://evil.example"}) == 403
+    made = httpx.post(f"{visit.hub.url}/page/links", cookies=cookies, headers=both)
+    assert made.status_code == 403, "the page cannot make links"
+
+
+@pytest.mark.req("UX-02")
+def test_the_page_is_served_with_a_strict_policy_and_runs_nothing_of_its_own_making(hub: HubProcess) -> None:
+    served = httpx.get(f"{hub.url}/page/")
+    policy = served.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "require-trusted-types-for 'script'" in policy
+    assert httpx.get(f"{hub.url}/page/../hub/app.py").status_code in (401, 404)
+    assert httpx.get(f"{hub.url}/page/%2e%2e/hub/app.py").status_code in (401, 404)
