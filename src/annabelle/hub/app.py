@@ -25,6 +25,7 @@ from annabelle.hub.api import (
     costs,
     diagnosis,
     feed,
+    files,
     goals,
     histories,
     memory,
@@ -103,6 +104,7 @@ def make_app(hub: HubContext, mcp: ASGIApp | None = None) -> RequestGuard:
         audit,
         costs,
         diagnosis,
+        files,
         page,
     ):
         # Not `include_router`, which would build every route again with the first request.

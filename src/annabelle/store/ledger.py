@@ -6,6 +6,7 @@ later settlement still counts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, cast
@@ -184,6 +185,17 @@ def sum_agent_costs(connection: Connection, agent_id: str, since: datetime) -> t
     own = model_calls.c.agent_id == agent_id, model_calls.c.reserved_at >= since
     calls, cost = connection.execute(select(func.count(), func.sum(model_calls.c.cost_usd)).where(*own)).one()
     return int(calls), float(cost or 0.0)
+
+
+def list_answering_models(connection: Connection, message_ids: Sequence[str]) -> dict[str, str]:
+    """The model that was called last in the turn of each of these messages, as provider/model."""
+    called = select(model_calls.c.message_id, model_calls.c.provider, model_calls.c.model)
+    rows = connection.execute(
+        called.where(model_calls.c.message_id.in_(message_ids), model_calls.c.purpose == "chat").order_by(
+            model_calls.c.reserved_at
+        )
+    )
+    return {str(message_id): f"{provider}/{model}" for message_id, provider, model in rows}
 
 
 def sum_goal_costs(connection: Connection, goal_id: str) -> tuple[int, float | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -277,6 +278,12 @@ def get_message(connection: Connection, message_id: str, user_id: str) -> Stored
     """Returns a message of this person; NotFound for anyone else's."""
     found = read_first(connection, StoredMessage, _own, {"id": message_id, "user_id": user_id})
     return require_found(found, f"message {message_id}")
+
+
+def list_texts(connection: Connection, message_ids: Sequence[str], user_id: str) -> dict[str, str]:
+    """What these messages of a person say."""
+    wanted = select(messages.c.id, messages.c.content).where(messages.c.id.in_(message_ids))
+    return {str(one): str(said) for one, said in connection.execute(wanted.where(messages.c.user_id == user_id))}
 
 
 def is_background(connection: Connection, message_id: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -14,6 +15,7 @@ from annabelle.hub.approvals.approval_answer import ApprovalAnswer as PersonsAns
 from annabelle.hub.approvals.questions import render_questions
 from annabelle.hub.context import HubContext
 from annabelle.store.approvals import Approval, ApprovalState
+from annabelle.store.messages import list_texts
 
 router = ApiRouter("approvals")
 
@@ -36,6 +38,7 @@ class ApprovalView(ApiAnswer):
     arguments: JsonObject
     edited: JsonObject | None = Field(description="The arguments as you changed them")
     reasons: list[str] = Field(description="Why it is asked")
+    order: str | None = Field(default=None, description="Your words that the turn follows, as far as there are any")
     text: str = Field(description="The question as it is shown in the chat, with nothing unseen in it")
     agent_id: str
     thread_id: str
@@ -84,13 +87,14 @@ async def list_approvals(
 ) -> ApprovalList:
     """Your own questions, newest first."""
     found = await hub.services.approvals.listing(caller.user_id, state, limit)
-    return ApprovalList(approvals=[_view(hub, one) for one in found])
+    return ApprovalList(approvals=await _to_views(hub, found))
 
 
 @router.get("/approvals/{approval_id}", **document("One question", 404))
 async def get_approval(approval_id: ApprovalId, hub: TheHub, caller: Caller) -> ApprovalView:
     """The question with all of its arguments, and what became of it."""
-    return _view(hub, await hub.services.approvals.get(approval_id, caller.user_id))
+    (found,) = await _to_views(hub, [await hub.services.approvals.get(approval_id, caller.user_id)])
+    return found
 
 
 @router.post("/approvals/{approval_id}", **document("Say yes or no", 404, 409, body=NewAnswer))
@@ -105,11 +109,19 @@ async def answer_approval(approval_id: ApprovalId, request: Request, hub: TheHub
     )
 
 
-def _view(hub: HubContext, approval: Approval) -> ApprovalView:
+async def _to_views(hub: HubContext, found: Sequence[Approval]) -> list[ApprovalView]:
+    """With the words of the message that each turn goes back to."""
+    roots, user_id = [one.root_id for one in found], found[0].user_id if found else ""
+    orders = await hub.storage.database.read(lambda conn: list_texts(conn, roots, user_id))
+    return [_view(hub, one, orders.get(one.root_id)) for one in found]
+
+
+def _view(hub: HubContext, approval: Approval, order: str | None = None) -> ApprovalView:
     allowance = hub.services.approvals.allowance(approval) if approval.state == "pending" else None
     return ApprovalView.from_row(
         approval,
         text=render_questions([approval]),
+        order=order,
         continued_by=approval.resumed_by,
         always=None if allowance is None else AllowanceView.from_row(allowance),
     )

@@ -43,11 +43,12 @@ class MessageView(ApiAnswer):
     reply_to: str | None = None
     metadata: dict[str, object] = Field(default_factory=dict)
     trace_id: str | None = None
+    model: str | None = Field(default=None, description="Which one answered, as provider/model")
     created_at: datetime
 
     @classmethod
-    def from_message(cls, message: StoredMessage) -> Self:
-        return cls.from_row(message, text=message.content, processed=message.state != "queued")
+    def from_message(cls, message: StoredMessage, model: str | None = None) -> Self:
+        return cls.from_row(message, text=message.content, processed=message.state != "queued", model=model)
 
     @classmethod
     def from_cell(cls, message: StoredMessage, cell: ToolCell) -> Self:
@@ -182,7 +183,7 @@ async def list_messages(
 
 def _to_views(entry: ThreadEntry) -> list[MessageView]:
     return [
-        MessageView.from_message(entry.message),
+        MessageView.from_message(entry.message, entry.model),
         *(MessageView.from_cell(entry.message, cell) for cell in entry.cells),
     ]
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
-from pathlib import Path
 from typing import Final
 
 from sqlalchemy import Connection
@@ -31,22 +30,19 @@ from annabelle.hub.channels.accounts import ChannelAccounts
 from annabelle.hub.channels.lanes import Chat, ChatLanes
 from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.conversations.message_gate import MessageGate
-from annabelle.hub.security.users_file import hash_token
+from annabelle.hub.conversations.received_files import make_received_name, mention_file
+from annabelle.hub.security.request_guard import UPLOAD_BYTES
 from annabelle.store import channels, threads
 from annabelle.store.channels import LinkedAccount, StoredUpdate
 from annabelle.store.outbox import post
 
 _log = logging.getLogger(__name__)
 MOST_CHARS: Final = 100_000
-MOST_BYTES: Final = 20 * 1024 * 1024
 _RETRY_SECONDS: Final = 1.0
 _KNOWN_FOR: Final = timedelta(days=7)
 """Channels repeat what was not acknowledged for a day or two."""
 _LISTED: Final = 10
-_NAME_BYTES: Final = 100
 _SHOWN_CHARS: Final = 200
-RECEIVED: Final = "received"
-"""Folder of the workspace for files that people send."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,15 +232,13 @@ class ChannelInbox:
     async def _fetch(self, channel: Channel, attachment: Attachment, update: Update) -> str:
         if attachment.kind == "voice":
             raise AnnabelleError("I cannot listen to voice notes here.", hint="Please write it.")
-        if attachment.size is not None and attachment.size > MOST_BYTES:
-            raise AnnabelleError(f"{attachment.name} is larger than {MOST_BYTES // 1024**2} MB.", hint="Send less.")
-        # Pictures of an album have the same second and the same name.
-        mark = hash_token(f"{update.external_id} {attachment.id}".encode())[:4]
-        name = f"{update.sent_at:%Y-%m-%d-%H%M%S}-{mark}-{_safe_name(attachment.name)}"
-        target = self._deps.base.workspace / RECEIVED / name
+        if attachment.size is not None and attachment.size > UPLOAD_BYTES:
+            raise AnnabelleError(f"{attachment.name} is larger than {UPLOAD_BYTES // 1024**2} MB.", hint="Send less.")
+        path = make_received_name(attachment.name, update.sent_at, f"{update.external_id} {attachment.id}")
+        target = self._deps.base.workspace / path
         await asyncio.to_thread(target.parent.mkdir, parents=True, exist_ok=True)
-        await channel.fetch(attachment, target, MOST_BYTES)
-        return f"(I sent you the file {RECEIVED}/{name})"
+        await channel.fetch(attachment, target, UPLOAD_BYTES)
+        return mention_file(path)
 
     async def _list_stale(self, rows: Sequence[StoredUpdate]) -> None:
         """Say once what was written while nobody listened, so that the person can decide."""
@@ -278,9 +272,3 @@ class ChannelInbox:
     def _retry_in(self, seconds: float) -> None:
         """Look again later; the loop may be waiting for something to come in."""
         asyncio.get_running_loop().call_later(seconds, self._wake.set)
-
-
-def _safe_name(name: str) -> str:
-    kept = "".join(sign if sign.isalnum() or sign in "._- " else "_" for sign in Path(name).name).strip(". ")
-    # File systems count bytes. The end is kept, since it says what kind of file it is.
-    return kept.encode()[-_NAME_BYTES:].decode(errors="ignore") or "file"

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from annabelle.core.tool_cells import QuestionOutcome, ToolCell, fold_tool_cells
 from annabelle.store import messages, threads
 from annabelle.store.approvals import list_message_approvals
+from annabelle.store.ledger import list_answering_models
 from annabelle.store.messages import StoredMessage
 
 _UNFINISHED: Final = ("queued", "running")
@@ -30,6 +31,8 @@ class ThreadEntry:
 
     message: StoredMessage
     cells: list[ToolCell]
+    model: str | None = None
+    """Which one answered, where the message is an answer."""
 
 
 def load_thread_page(conn: Connection, thread_id: str, user_id: str, wanted: PageRange) -> list[ThreadEntry]:
@@ -38,7 +41,11 @@ def load_thread_page(conn: Connection, thread_id: str, user_id: str, wanted: Pag
     found = messages.list_messages(conn, thread_id, user_id, wanted.after, wanted.limit, before=wanted.before)
     asked = [message.id for message in found if message.kind == "inbound"]
     events = threads.list_tool_events(conn, asked, user_id)
-    return [ThreadEntry(one, _fold_cells(conn, one, events.get(one.id, []))) for one in found]
+    models = list_answering_models(conn, [one.reply_to for one in found if one.reply_to is not None])
+    return [
+        ThreadEntry(one, _fold_cells(conn, one, events.get(one.id, [])), models.get(one.reply_to or ""))
+        for one in found
+    ]
 
 
 def _fold_cells(conn: Connection, message: StoredMessage, events: list[threads.StoredEvent]) -> list[ToolCell]:

@@ -74,6 +74,7 @@ _SCOPES_OF_PATHS: Final[dict[str, Scope]] = {
     "v1": "talk",
     "mcp": "tools",
     "page": "talk",
+    "files": "talk",
 }
 
 

@@ -207,6 +207,8 @@ def validation_error(error: ValidationError | Sequence[object]) -> InvalidArgume
 
 
 _log = logging.getLogger(__name__)
+UPLOAD_BYTES: Final = 20 * 1024 * 1024
+"""The largest file that comes with a message."""
 _OPEN_PATHS = frozenset({"/health"})
 _PAGE: Final = re.compile(r"/(page(/(?!session|links).*)?)?$")
 """Files of the page: they are the same for everybody."""
@@ -243,6 +245,9 @@ class RequestGuardConfig:
             logins,
         )
 
+    def body_limit(self, path: str) -> int:
+        return max(self.max_body_bytes, UPLOAD_BYTES) if path == "/files" else self.max_body_bytes
+
 
 _POLICY_VIOLATION: Final = 1008
 
@@ -272,7 +277,7 @@ class RequestGuard:
                 if reply is not None:
                     await reply(scope, receive, exchange.send)
                 else:
-                    body = limit_body(receive, self._rules.max_body_bytes, exchange.is_revoked)
+                    body = limit_body(receive, self._rules.body_limit(scope["path"]), exchange.is_revoked)
                     await self._app(scope, body, exchange.send)
             except AnnabelleError as error:
                 await exchange.fail(error, scope, receive)
@@ -288,7 +293,7 @@ class RequestGuard:
             exchange.allow_origin = origin.decode("latin-1")
             if scope["method"] == "OPTIONS":
                 return Response(status_code=204, headers=_CORS)
-        check_content_length(headers.get(b"content-length"), rules.max_body_bytes)
+        check_content_length(headers.get(b"content-length"), rules.body_limit(scope["path"]))
         if scope["path"] in _OPEN_PATHS or (_PAGE.match(scope["path"]) is not None and scope["method"] == "GET"):
             return None
         signs_in = scope["path"] == "/page/session" and scope["method"] == "POST"

@@ -5,6 +5,7 @@ import { markdown } from "../markdown.js";
 import { approvalCard } from "./inbox.js";
 
 const PAGE = 50;
+const SENT_FILE = /\(I sent you the file (received\/[^)\n]+)\)/g;
 const OWN = { channel: "page", chatId: "main" };
 
 export async function render(root, place) {
@@ -16,7 +17,7 @@ export async function render(root, place) {
   drawThreads(list, threads, wanted);
   if (wanted === undefined && matchMedia("(max-width: 45rem)").matches) root.classList.add("list-first");
   const thread = threads.find((one) => one.id === wanted) ?? threads.find((one) => one.channel === OWN.channel && !one.endedAt) ?? null;
-  const conversation = new Conversation(pane, thread, place.query.get("at"));
+  const conversation = new Conversation(pane, thread, place);
   await conversation.open();
   return () => conversation.close();
 }
@@ -56,8 +57,9 @@ function drawThreads(list, threads, wanted) {
 
 /** One thread: its newest page, older ones on scroll, and what happens now. */
 class Conversation {
-  constructor(pane, thread, at) {
-    Object.assign(this, { pane, thread, at, turns: new Map(), known: new Set(), first: null, closeStream: null });
+  constructor(pane, thread, place) {
+    const at = place.query.get("at");
+    Object.assign(this, { pane, thread, at, owner: place.session.owner, turns: new Map(), known: new Set(), first: null, closeStream: null });
     this.log = h("div", { className: "log", role: "log", "aria-live": "polite", "aria-label": "Messages", tabIndex: 0 });
     this.news = h("div", { className: "row" });
   }
@@ -138,7 +140,7 @@ class Conversation {
       this.attached.append(chip);
       try {
         const kept = await upload("/files", file, { name: file.name });
-        this.files.push(kept.path);
+        this.files.push(kept.mention);
         chip.textContent = kept.path;
       } catch (error) {
         chip.remove();
@@ -150,8 +152,7 @@ class Conversation {
   async submit() {
     const text = this.input.value.trim();
     if (!text && !this.files.length) return;
-    const files = this.files.map((one) => `[${one}]`).join(" ");
-    const whole = [text, files && `Files: ${files}`].filter(Boolean).join("\n\n");
+    const whole = [text, ...this.files].filter(Boolean).join("\n");
     this.input.value = "";
     try {
       await this.send(whole);
@@ -212,7 +213,7 @@ class Conversation {
 
   entry(message) {
     this.known.add(message.id);
-    if (message.type === "tool") return toolCell(message.metadata);
+    if (message.type === "tool") return this.tool(message.metadata);
     const own = message.source === "user" || message.source === "command";
     const body = own ? h("div", { className: "plain" }, message.text) : markdown(message.text);
     const element = h("article", { className: `message ${own ? "own" : message.source}`, data: { id: message.id, position: message.position } }, h("h3", { className: "hidden" }, own ? "You" : message.source === "error" ? "Error" : "Annabelle"), body, this.footer(message));
@@ -223,9 +224,8 @@ class Conversation {
   }
 
   footer(message) {
-    const about = message.metadata ?? {};
-    const model = about.model && `${about.model}${about.cost_usd === undefined ? "" : ` · ${money(about.cost_usd)}`}`;
-    return h("p", { className: "hint" }, time(message.createdAt), model && ` · ${model}`, message.traceId && [" · ", h("a", { href: `#/traces/${message.traceId}` }, "how it came about")]);
+    const cost = message.metadata?.usage?.cost_usd;
+    return h("p", { className: "hint" }, time(message.createdAt), message.model && ` · ${message.model}`, cost > 0 && ` · ${money(cost)}`, message.traceId && [" · ", h("a", { href: `#/traces/${message.traceId}` }, "how it came about")]);
   }
 
   errorButtons(message) {
@@ -251,26 +251,37 @@ class Conversation {
     return place;
   }
 
-  /** Files of the workspace that a message names are shown or offered. */
+  /** Files of the workspace that came with a message are shown or offered. */
   addFiles(element, message) {
-    for (const path of message.metadata?.files ?? []) {
-      const place = h("div", { className: "file" });
-      const load = async () => {
-        const blob = await getBlob("/files", { path });
-        const url = URL.createObjectURL(blob);
-        (this.urls ??= []).push(url);
-        return { blob, url };
-      };
-      const offer = button(`Download ${path.split("/").at(-1)}`, async () => {
-        const { url } = await load();
-        h("a", { href: url, download: path.split("/").at(-1) }).click();
-      });
-      place.append(offer);
-      if (/\.(png|jpe?g|gif|webp)$/i.test(path)) {
-        load().then(({ url }) => place.prepend(h("img", { src: url, alt: path.split("/").at(-1) })), () => {});
-      }
-      element.append(place);
+    if (!this.owner) return;
+    for (const [, path] of message.text.matchAll(SENT_FILE)) element.append(this.file(path));
+  }
+
+  file(path) {
+    const place = h("div", { className: "file" });
+    const load = async () => {
+      const blob = await getBlob("/files", { path });
+      const url = URL.createObjectURL(blob);
+      (this.urls ??= []).push(url);
+      return { blob, url };
+    };
+    const offer = button(`Download ${path.split("/").at(-1)}`, async () => {
+      const { url } = await load();
+      h("a", { href: url, download: path.split("/").at(-1) }).click();
+    });
+    place.append(offer);
+    if (/\.(png|jpe?g|gif|webp)$/i.test(path)) {
+      load().then(({ url }) => place.prepend(h("img", { src: url, alt: path.split("/").at(-1) })), () => {});
     }
+    return place;
+  }
+
+  /** A call that names a file of the workspace offers it. */
+  tool(cell) {
+    const shown = toolCell(cell);
+    const path = cell.status === "success" && /^(filer|office)_/.test(cell.name) ? cell.input?.path : null;
+    if (this.owner && typeof path === "string") shown.append(this.file(path));
+    return shown;
   }
 
   turn(id) {

@@ -1,0 +1,45 @@
+"""Takes the pictures of the page for the documentation: every view, on a desktop and on a phone.
+
+    PYTHONPATH=tests python scripts/page_pictures.py [FOLDER]
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from hub.hubs import HubProcess, fresh_home
+from page.browsing import DESKTOP, PHONE, launch, visiting
+from page.sample_home import fill
+from page.test_accessibility import VIEWS
+from support.scripted_model import ScriptedServer
+
+FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as home, ScriptedServer() as model, sync_playwright() as playwright:
+        hub = HubProcess(fresh_home(Path(home)), model.openai_url).start()
+        browser = launch(playwright)
+        try:
+            fill(hub, model)
+            for name, viewport, scheme in (("desktop", DESKTOP, "light"), ("phone", PHONE, "dark")):
+                with visiting(browser, hub, viewport=viewport, color_scheme=scheme) as visit:
+                    visit.sign_in()
+                    for view in VIEWS:
+                        page = visit.go(view)
+                        page.wait_for_function("!document.body.innerText.includes('Loading …')")
+                        page.wait_for_timeout(300)
+                        page.screenshot(path=folder / f"{view}-{name}.png")
+        finally:
+            browser.close()
+            hub.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Every view can be read by a screen reader, seen in light and dark, on a desktop and a phone (UX-02)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, expect
+
+from hub.hubs import HubProcess
+from page.browsing import DESKTOP, PHONE, Visit, visiting
+from page.sample_home import fill
+from support.scripted_model import ScriptedServer
+
+VIEWS = ("chat", "inbox", "goals", "feed", "skills", "memory", "costs", "traces", "system")
+
+
+@pytest.fixture(scope="module")
+def filled(hub: HubProcess, model: ScriptedServer) -> HubProcess:
+    fill(hub, model)
+    return hub
+
+
+@pytest.fixture(scope="module", params=[("desktop", "light"), ("phone", "dark")], ids=lambda one: "-".join(one))
+def looked_at(browser: Browser, filled: HubProcess, request: pytest.FixtureRequest) -> Iterator[Visit]:
+    """The scanner is put into the page from outside, which the page's own policy would refuse."""
+    size, scheme = request.param
+    viewport = DESKTOP if size == "desktop" else PHONE
+    with visiting(browser, filled, viewport=viewport, color_scheme=scheme, bypass_csp=True) as visit:
+        visit.sign_in()
+        yield visit
+
+
+@pytest.mark.req("UX-02")
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_scanner_finds_nothing_serious_on_a_view_and_it_fits_the_window(looked_at: Visit, view: str) -> None:
+    page = looked_at.go(view)
+    expect(page.get_by_text("Loading …")).to_have_count(0)
+    found = Axe().run(page)
+    serious = [one for one in found.response["violations"] if one["impact"] in ("serious", "critical")]
+    assert [(one["id"], one["nodes"][0]["html"][:200]) for one in serious] == []
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1")
+    assert looked_at.foreign == []
+
+
+@pytest.mark.req("UX-02")
+def test_everything_on_a_view_is_reached_by_the_keyboard_alone(browser: Browser, filled: HubProcess) -> None:
+    """Tab passes over every control that can be seen, in each view, and comes round again."""
+    with visiting(browser, filled) as visit:
+        page = visit.sign_in()
+        for view in VIEWS:
+            visit.go(view)
+            expect(page.get_by_text("Loading …")).to_have_count(0)
+            wanted = page.evaluate(
+                """() => { window.seen = new Set(); document.activeElement.blur();
+                  const all = [...document.querySelectorAll('a[href], button, input, select, textarea, summary')];
+                  return all.filter((one) => !one.disabled && one.checkVisibility() && one.tabIndex >= 0).length }"""
+            )
+            reached = 0
+            for _ in range(wanted * 2 + 20):
+                page.keyboard.press("Tab")
+                reached = page.evaluate(
+                    """() => { const one = document.activeElement;
+                      if (one.matches('a[href], button, input, select, textarea, summary')) window.seen.add(one);
+                      return window.seen.size }"""
+                )
+                if reached >= wanted:
+                    break
+            assert reached >= wanted, view
+
+
+@pytest.mark.req("UX-02")
+def test_a_message_is_written_sent_and_its_call_opened_without_a_mouse(visit: Visit) -> None:
+    page = visit.sign_in()
+    page.get_by_label("Your message").focus()
+    page.keyboard.type('Grants? {"calls": [{"name": "filer_list_grants", "arguments": {}}], "say": "Seen."}')
+    page.keyboard.press("Enter")
+    expect(page.locator(".message.agent:not(.live)").get_by_text("Seen.").last).to_be_visible()
+    cell = page.locator(".tool summary").last
+    cell.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".tool[open] h4").last).to_have_text("filer_list_grants")
+    page.keyboard.press("Alt+2")
+    expect(page.get_by_role("heading", name="Inbox")).to_be_visible()

@@ -1,0 +1,66 @@
+"""Nothing that a model, a tool, a mail or a file name says can run in the page (UX-02)."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from page.browsing import Visit
+from page.payloads import PAYLOADS
+from support.scripted_model import Call, Reply, Rule, ScriptedServer
+
+WATCH = "window.hits = 0; window.hit = () => { window.hits++ };"
+MADE = """() => [...document.querySelectorAll('main *')].filter((one) =>
+  /^(SCRIPT|IFRAME|OBJECT|EMBED|STYLE|LINK|BASE|META|MARQUEE|VIDEO|AUDIO)$/i.test(one.tagName)
+  || [...one.attributes].some((a) => a.name.startsWith('on') || /^\\s*(javascript|vbscript|data):/i.test(a.value))
+  || (one.tagName === 'IMG' && !one.src.startsWith('blob:'))
+).map((one) => one.outerHTML.slice(0, 200))"""
+
+
+def expect_harmless(visit: Visit) -> None:
+    page = visit.page
+    for element in page.locator("main a[target=_blank]").all()[:5]:
+        assert (element.get_attribute("href") or "").startswith(("https://", "http://", "mailto:"))
+    page.locator("main summary").evaluate_all("(all) => all.forEach((one) => one.click())")
+    page.mouse.move(300, 300)
+    assert page.evaluate(MADE) == []
+    assert page.evaluate("window.hits") == 0
+    assert (visit.foreign, visit.errors) == ([], [])
+
+
+def say(page: Page, text: str) -> None:
+    page.get_by_label("Your message").fill(text)
+    page.get_by_role("button", name="Send").click()
+
+
+def test_there_are_at_least_a_hundred_payloads() -> None:
+    assert len(set(PAYLOADS)) >= 100
+
+
+@pytest.mark.req("UX-02")
+def test_an_answer_full_of_script_is_only_text(visit: Visit, model: ScriptedServer) -> None:
+    model.rules(Rule(match="Attack", reply=Reply(text="\n\n".join(PAYLOADS) + "\n\nThe end.", chunks=7)))
+    visit.context.add_init_script(WATCH)
+    page = visit.sign_in()
+    say(page, "Attack: " + " ".join(PAYLOADS[:40]))
+    expect(page.locator(".message.agent:not(.live)").get_by_text("The end.")).to_be_visible()
+    expect_harmless(visit)
+    page.reload()
+    expect(page.locator(".message.agent").get_by_text("The end.")).to_be_visible()
+    expect_harmless(visit)
+
+
+@pytest.mark.req("UX-02")
+def test_calls_and_file_names_full_of_script_are_only_text(visit: Visit, model: ScriptedServer) -> None:
+    listing = [Call(name="filer_read_file", arguments={"path": one}) for one in PAYLOADS[:12]]
+    model.rules(Rule(match="Look", results=0, reply=Reply(tool_calls=listing)))
+    visit.context.add_init_script(WATCH)
+    page = visit.sign_in()
+    named = "<img src=x onerror=hit()>.png"
+    page.locator("input[type=file]").set_input_files({"name": named, "mimeType": "image/png", "buffer": b"no image"})
+    expect(page.locator(".attached .badge")).to_contain_text("received/")
+    say(page, "Look")
+    expect(page.get_by_text("12 tool calls in a row failed")).to_be_visible()
+    expect(page.locator(".tool")).to_have_count(12)
+    expect(page.locator(".message.own").last).to_contain_text("received/")
+    expect_harmless(visit)
