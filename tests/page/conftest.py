@@ -31,7 +31,9 @@ def model() -> Iterator[ScriptedServer]:
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> Iterator[HubProcess]:
-    made = HubProcess(fresh_home(tmp_path_factory.mktemp("page")), model.openai_url).start()
+    """One whose provider may fail as often as a test wants."""
+    home = fresh_home(tmp_path_factory.mktemp("page"))
+    made = HubProcess(home, model.openai_url, LLM_BREAKER_ERRORS="1000").start()
     yield made
     made.end()
 

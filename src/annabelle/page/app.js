@@ -69,7 +69,7 @@ function frame() {
   const links = VIEWS.filter((one) => !one.owner || session.owner).map((one) =>
     h("a", { href: `#/${one.name}`, data: { view: one.name } }, one.title, one.name === "inbox" && h("span", { id: "inbox-count", hidden: true, className: "count" })),
   );
-  const menu = h("nav", { id: "menu", "aria-label": "Views" }, links);
+  const menu = h("nav", { id: "menu", "aria-label": "Views" }, links, button("Sign out", signOut, { className: "quiet" }));
   replace(
     app,
     h(
@@ -78,7 +78,7 @@ function frame() {
       h("button", { type: "button", id: "menu-button", "aria-label": "Menu", "aria-expanded": "false", "aria-controls": "menu", onclick: () => toggleMenu(menu) }, "☰"),
       h("a", { href: "#/chat", className: "brand" }, "Annabelle"),
       menu,
-      h("div", { className: "row end tools" }, session.owner && stopButton(), button("Sign out", signOut, { className: "quiet" })),
+      h("div", { className: "row end tools" }, session.owner && stopButton()),
     ),
     status,
     main,

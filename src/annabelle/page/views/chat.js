@@ -15,7 +15,6 @@ export async function render(root, place) {
   const { threads } = await get("/threads", { limit: 200 });
   const [wanted] = place.rest;
   drawThreads(list, threads, wanted);
-  if (wanted === undefined && matchMedia("(max-width: 45rem)").matches) root.classList.add("list-first");
   const thread = threads.find((one) => one.id === wanted) ?? threads.find((one) => one.channel === OWN.channel && !one.endedAt) ?? null;
   const conversation = new Conversation(pane, thread, place);
   await conversation.open();
@@ -92,7 +91,7 @@ class Conversation {
     return h(
       "div",
       { className: "row heading" },
-      h("a", { className: "button only-phone", href: "#/chat", "aria-label": "All conversations", onclick: () => this.pane.parentElement.classList.add("list-first") }, "‹"),
+      h("button", { type: "button", className: "only-phone", "aria-label": "All conversations", onclick: () => this.pane.parentElement.classList.add("list-first") }, "‹"),
       h("h2", {}, name),
       this.thread && badge(this.thread.agentId),
       this.thread && !this.thread.endedAt && this.thread.channel === "page" && button("New conversation", () => this.send("/new"), { className: "quiet" }),
@@ -218,14 +217,14 @@ class Conversation {
     const body = own ? h("div", { className: "plain" }, message.text) : markdown(message.text);
     const element = h("article", { className: `message ${own ? "own" : message.source}`, data: { id: message.id, position: message.position } }, h("h3", { className: "hidden" }, own ? "You" : message.source === "error" ? "Error" : "Annabelle"), body, this.footer(message));
     if (message.source === "error") element.append(this.errorButtons(message));
-    for (const id of message.metadata?.approvals ?? []) element.append(this.question(id));
+    for (const id of message.metadata?.approvals ?? []) element.append(this.question(id, body));
     this.addFiles(element, message);
     return element;
   }
 
   footer(message) {
     const cost = message.metadata?.usage?.cost_usd;
-    return h("p", { className: "hint" }, time(message.createdAt), message.model && ` · ${message.model}`, cost > 0 && ` · ${money(cost)}`, message.traceId && [" · ", h("a", { href: `#/traces/${message.traceId}` }, "how it came about")]);
+    return h("p", { className: "hint" }, time(message.createdAt), message.model && ` · ${message.model}`, cost > 0 && ` · ${money(cost)}`, message.traceId && message.replyTo && this.owner && [" · ", h("a", { href: `#/traces/${message.traceId}` }, "how it came about")]);
   }
 
   errorButtons(message) {
@@ -240,11 +239,14 @@ class Conversation {
     return replace(place, about.retryable !== false && button("Try again", answer("retry", "Tried again.")), button("Dismiss", answer("dismiss", "Dismissed."), { className: "quiet" }));
   }
 
-  /** The question of a call, answered where it was asked. */
-  question(id) {
+  /** The question of a call, answered where it was asked. Then its words need not be shown, too. */
+  question(id, words) {
     const place = h("div");
     const draw = async () => {
       const asked = await get(`/approvals/${id}`);
+      const atEnd = this.isAtEnd();
+      if (asked.state === "pending") words.hidden = true;
+      if (atEnd) requestAnimationFrame(() => this.toEnd());
       replace(place, asked.state === "pending" ? approvalCard(asked, draw) : h("p", { className: "hint" }, `${asked.tool}: ${asked.state}`));
     };
     draw().catch((error) => replace(place, h("p", { className: "problem" }, describeError(error))));
@@ -290,7 +292,7 @@ class Conversation {
   }
 
   async apply(event) {
-    const atEnd = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 120;
+    const atEnd = this.isAtEnd();
     if (event.type === "done") {
       this.turns.get(event.message_id)?.remove();
       this.turns.delete(event.message_id);
@@ -303,6 +305,10 @@ class Conversation {
   async catchUp() {
     const { messages } = await get(`/threads/${this.thread.id}/messages`, { before: Number.MAX_SAFE_INTEGER, limit: 10 });
     for (const one of messages) this.show(one);
+  }
+
+  isAtEnd() {
+    return this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 120;
   }
 
   toEnd() {
@@ -325,10 +331,17 @@ class LiveTurn {
     const data = event.data;
     if (event.type === "text") this.addText(event);
     else if (event.type === "tool_start") this.cell({ id: data.call_id, name: data.name, status: "in_progress", input: data.arguments, message: `Calling ${data.name} …` });
-    else if (event.type === "tool_complete") this.cell({ ...this.cells.get(data.call_id)?.about, id: data.call_id, name: data.name, status: data.success === false || data.error ? "failure" : "success", data, error: data.error, message: `Called ${data.name}.` });
+    else if (event.type === "tool_complete") this.endCell(data);
     else if (event.type === "notice" && (data.text || data.message)) this.notice.textContent = data.text || data.message;
     else if (event.type === "think") this.notice.textContent = "Thinking …";
     else if (event.type === "message" && data.message_id) this.conversation.catchUp();
+  }
+
+  endCell(data) {
+    const status = { success: "success", waiting: "in_progress" }[data.status] ?? "failure";
+    const message = { success: `Called ${data.name}.`, in_progress: `Calling ${data.name} waits for your answer.`, failure: `Calling ${data.name} failed.` }[status];
+    const result = { summary: data.summary, duration_ms: data.duration_ms };
+    this.cell({ ...this.cells.get(data.call_id)?.about, id: data.call_id, name: data.name, status, data: result, error: data.error, message });
   }
 
   addText(event) {
