@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect
 
 from annabelle.servers.web.config import find_browser
 from hub.hubs import HubProcess
@@ -27,6 +27,7 @@ class Visit:
         self.foreign: list[str] = []
         self.errors: list[str] = []
         context.set_default_timeout(seconds(20) * 1000)
+        expect.set_options(timeout=seconds(20) * 1000)
         context.on("request", lambda request: self._note(request.url))
         context.on("weberror", lambda error: self.errors.append(str(error.error)))
         self.page = context.new_page()

@@ -1,0 +1,54 @@
+// Keeps what is on the screen up to date, without closing or moving what somebody is using.
+import { on } from "./api.js";
+import { refocus } from "./dom.js";
+
+const SOON = 200;
+
+/** Calls `work` soon after something happened; many events at once are one call. Returns what ends it. */
+export function onNews(work) {
+  const begun = new Set();
+  let timer = null;
+  let again = false;
+  let ended = false;
+  const run = async () => {
+    again = false;
+    await work().catch(() => {});
+    timer = again && !ended ? setTimeout(run, SOON) : null;
+  };
+  const soon = () => {
+    again = true;
+    timer ??= setTimeout(run, SOON);
+  };
+  const listener = ({ detail }) => {
+    // A piece of text is only news if it is the first sign of a turn.
+    const first = !begun.has(detail.message_id);
+    begun.add(detail.message_id);
+    if (first || !["text", "think", "usage"].includes(detail.type)) soon();
+  };
+  window.addEventListener("annabelle", listener);
+  const forget = on("back", soon);
+  return () => {
+    ended = true;
+    window.removeEventListener("annabelle", listener);
+    forget();
+    clearTimeout(timer);
+  };
+}
+
+/** Draws one element for each row into `place`. The element of a row that is as before stays, with what is open in it. */
+export function drawRows(place, rows, idOf, draw) {
+  const before = new Map([...place.children].map((one) => [one.dataset.row, one]));
+  const elements = rows.map((row) => {
+    const text = JSON.stringify(row);
+    const known = before.get(idOf(row));
+    if (known?.shown === text) return known;
+    const made = draw(row);
+    made.dataset.row = idOf(row);
+    made.shown = text;
+    return made;
+  });
+  if (elements.length === place.children.length && elements.every((one, index) => one === place.children[index])) return;
+  const focused = place.contains(document.activeElement) ? document.activeElement : null;
+  place.replaceChildren(...elements);
+  if (focused) refocus(focused);
+}
