@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, ViewportSize, expect
 
 from annabelle.servers.web.config import find_browser
 from hub.hubs import HubProcess
 from support.timing import seconds
 
-PHONE = {"width": 390, "height": 844}
-DESKTOP = {"width": 1280, "height": 900}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+DESKTOP: ViewportSize = {"width": 1280, "height": 900}
 
 
 def launch(playwright: Playwright) -> Browser:
@@ -52,7 +52,7 @@ class Visit:
 
 
 @contextmanager
-def visiting(browser: Browser, hub: HubProcess, **options: object) -> Iterator[Visit]:
+def visiting(browser: Browser, hub: HubProcess, **options: object) -> Generator[Visit]:
     context = browser.new_context(**{"viewport": DESKTOP, **options})  # type: ignore[arg-type]
     try:
         yield Visit(hub, context)

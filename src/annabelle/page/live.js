@@ -1,6 +1,6 @@
 // Keeps what is on the screen up to date, without closing or moving what somebody is using.
 import { on } from "./api.js";
-import { refocus } from "./dom.js";
+import { refocus, replace } from "./dom.js";
 
 const SOON = 200;
 
@@ -9,11 +9,10 @@ export function onNews(work) {
   const begun = new Set();
   let timer = null;
   let again = false;
-  let ended = false;
   const run = async () => {
     again = false;
     await work().catch(() => {});
-    timer = again && !ended ? setTimeout(run, SOON) : null;
+    timer = again ? setTimeout(run, SOON) : null;
   };
   const soon = () => {
     again = true;
@@ -28,7 +27,6 @@ export function onNews(work) {
   window.addEventListener("annabelle", listener);
   const forget = on("back", soon);
   return () => {
-    ended = true;
     window.removeEventListener("annabelle", listener);
     forget();
     clearTimeout(timer);
@@ -45,10 +43,16 @@ export function drawRows(place, rows, idOf, draw) {
     const made = draw(row);
     made.dataset.row = idOf(row);
     made.shown = text;
+    if (known?.querySelector("details")?.open) made.querySelector("details").open = true;
     return made;
   });
   if (elements.length === place.children.length && elements.every((one, index) => one === place.children[index])) return;
+  redraw(place, elements);
+}
+
+/** As `replace`, but whoever was at a control in it is at that control afterwards. */
+export function redraw(place, ...children) {
   const focused = place.contains(document.activeElement) ? document.activeElement : null;
-  place.replaceChildren(...elements);
+  replace(place, children);
   if (focused) refocus(focused);
 }

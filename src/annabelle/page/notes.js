@@ -23,20 +23,13 @@ export class NotesPanel {
     Object.assign(this, { goalId, goals, onChange, limit: PAGE, words: "", turn: 0, fitting: new Map() });
     this.list = h("div");
     this.markdown = h("div");
-    this.more = button("Show more", () => this.refresh((this.limit = MOST)), { hidden: true });
+    this.more = button("Show more", () => this.showMost(), { hidden: true });
     this.status = h("p", { className: "empty", role: "status" });
     this.loose = makeField({ name: "loose", label: "Only notes without a goal", kind: "checkbox" });
     this.loose.input.addEventListener("change", () => this.refresh().catch(() => {}));
-    this.element = h(
-      "div",
-      {},
-      h("div", { className: "row" }, this.search(), button("Write a note", () => this.write()), button("Keep a link", () => this.keepLink())),
-      goalId === null && this.loose.element,
-      this.status,
-      this.list,
-      this.markdown,
-      this.more,
-    );
+    const tools = [this.search(), button("Write a note", () => this.write()), button("Keep a link", () => this.keepLink())];
+    const loose = goalId === null && this.loose.element;
+    this.element = h("div", {}, h("div", { className: "row" }, tools), loose, this.status, this.list, this.markdown, this.more);
   }
 
   search() {
@@ -65,10 +58,16 @@ export class NotesPanel {
     if (this.goalId === null) await this.offer(notes.filter((one) => one.goalId === null).slice(0, MOST_OFFERED));
   }
 
+  showMost() {
+    this.limit = MOST;
+    return this.refresh();
+  }
+
   /** Says of each note without a goal which one it fits. */
   async offer(notes) {
     for (const note of notes) {
-      if (!this.fitting.has(note.noteId)) this.fitting.set(note.noteId, (await get(`/notes/${note.noteId}`)).suggestedGoal);
+      // A note that refers to a file which is gone cannot be shown, and fits no goal.
+      if (!this.fitting.has(note.noteId)) this.fitting.set(note.noteId, (await get(`/notes/${note.noteId}`).catch(() => null))?.suggestedGoal);
       const goal = this.fitting.get(note.noteId);
       const place = [...this.list.children].find((one) => one.dataset.row === note.noteId)?.querySelector(".offer");
       if (place && !place.childElementCount && goal) place.append(this.offerLine(note, goal));
@@ -84,7 +83,8 @@ export class NotesPanel {
     const body = h("div");
     const goal = this.goalId === null && this.goals().find((one) => one.goalId === note.goalId);
     const about = h("span", { className: "hint" }, time(note.createdAt), note.excerpt && ` · ${note.excerpt}`);
-    const head = [h("strong", {}, note.title), " ", outsideBadge(note.trust === "untrusted"), " ", note.writtenBy === "agent" && badge("by Annabelle"), h("br"), about];
+    const badges = [outsideBadge(note.trust === "untrusted"), " ", note.writtenBy === "agent" && badge("by Annabelle")];
+    const head = [h("strong", {}, note.title), " ", badges, h("br"), about];
     const more = details(head, body, { ontoggle: () => more.open && this.open(note, body) });
     return h("div", { className: "line note" }, more, goal && h("a", { href: `#/goals/${goal.goalId}` }, goal.title), h("div", { className: "offer" }));
   }
@@ -92,7 +92,8 @@ export class NotesPanel {
   async open({ noteId }, body) {
     try {
       const note = await get(`/notes/${noteId}`);
-      const buttons = [button("Edit", () => this.edit(note)), button("Move", () => this.pickGoal(note)), button("Delete", () => this.remove(note), { className: "danger" })];
+      const remove = button("Delete", () => this.remove(note), { className: "danger" });
+      const buttons = [button("Edit", () => this.edit(note)), button("Move", () => this.pickGoal(note)), remove];
       const warning = note.trust === "untrusted" && outsideWarning(note.readFrom);
       replace(body, warning, markdown(note.content || "It has no text."), h("div", { className: "row" }, buttons));
     } catch (error) {

@@ -96,17 +96,9 @@ class Feed {
 function itemCard(item) {
   const heading = `item-${item.itemId}`;
   const goal = item.goal && [" · for ", h("a", { href: `#/goals/${item.goalId}` }, item.goal)];
-  return h(
-    "div",
-    {},
-    item.first && h("h2", { className: "day" }, time(item.createdAt, "day")),
-    h(
-      "article",
-      { className: "card", "aria-labelledby": heading },
-      h("h3", { id: heading }, item.title, " ", badge(KINDS[item.kind] ?? item.kind)),
-      item.trust === "untrusted" && outsideWarning(),
-      markdown(item.content),
-      h("p", { className: "hint" }, time(item.createdAt, "clock"), goal),
-    ),
-  );
+  const day = item.first && h("h2", { className: "day" }, time(item.createdAt, "day"));
+  const title = h("h3", { id: heading }, item.title, " ", badge(KINDS[item.kind] ?? item.kind));
+  const when = h("p", { className: "hint" }, time(item.createdAt, "clock"), goal);
+  const warning = item.trust === "untrusted" && outsideWarning();
+  return h("div", {}, day, h("article", { className: "card", "aria-labelledby": heading }, title, warning, markdown(item.content), when));
 }

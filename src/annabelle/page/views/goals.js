@@ -1,7 +1,7 @@
 // Goals in the person's order, one goal with all that belongs to it, and the notes of all of them.
 import { get, post } from "../api.js";
-import { ask, askUntilDone, badge, button, count, describeError, details, h, money, refocus, replace, time, toast } from "../dom.js";
-import { drawRows, onNews } from "../live.js";
+import { ask, askUntilDone, badge, button, count, describeError, details, h, money, replace, time, toast } from "../dom.js";
+import { drawRows, onNews, redraw } from "../live.js";
 import { markdown } from "../markdown.js";
 import { NotesPanel, outsideBadge, outsideWarning } from "../notes.js";
 import { toolCell } from "./chat.js";
@@ -11,8 +11,8 @@ const STATES = { working: "good", active: "good", completed: "good", paused: "wa
 const AT_WORK = ["active", "paused"];
 const SORTS = { recurring: "regularly", follow_up: "follow-up", note: "after your notes", heartbeat: "when it was quiet for long" };
 const INTENT = { name: "intent", label: "What for (optional)" };
-const NO_GOALS =
-  "There are no goals yet. A goal is something you want to reach in weeks: Annabelle looks things up for it, keeps notes, and comes back to you. Make one, or talk it through.";
+const NO_GOALS = `There are no goals yet. A goal is something you want to reach in weeks: Annabelle looks things up for it,
+  keeps notes, and comes back to you. Make one, or talk it through.`;
 const END = Number.MAX_SAFE_INTEGER;
 
 export function render(root, place) {
@@ -44,12 +44,13 @@ async function renderGoals(root) {
   const archived = h("ol", { className: "goals", "aria-label": "Archived goals" });
   const put = details("Archived", archived);
   const empty = h("p", { className: "empty" }, NO_GOALS);
+  let goals = [];
+  const move = (goal, step) => moveGoal(goals, goal, step, refresh);
   const refresh = inTurn(async () => {
-    const { goals } = await get("/goals", { archived: true });
-    const open = goals.filter((one) => one.state !== "archived");
+    ({ goals } = await get("/goals", { archived: true }));
+    const open = goals.filter((one) => one.state !== "archived").map((one, index, all) => ({ ...one, first: !index, last: index === all.length - 1 }));
     const away = goals.filter((one) => one.state === "archived");
-    const move = (goal, step) => moveGoal(goals, open, goal, step, refresh);
-    drawRows(list, open.map((one, index) => ({ ...one, first: !index, last: index === open.length - 1 })), (one) => one.goalId, (one) => goalRow(one, move));
+    drawRows(list, open, (one) => one.goalId, (one) => goalRow(one, move));
     drawRows(archived, away, (one) => one.goalId, (one) => goalRow(one, null));
     list.hidden = !open.length;
     put.hidden = !away.length;
@@ -68,17 +69,13 @@ function goalRow(goal, move) {
   const movers = move && h("span", { className: "row tools" }, mover("↑", "up", -1, goal.first), mover("↓", "down", 1, goal.last));
   const title = h("h2", {}, h("a", { href: `#/goals/${goal.goalId}` }, goal.title));
   const next = goal.nextCheckIn ? ["Next check-in ", time(goal.nextCheckIn)] : "No check-in is arranged.";
-  return h(
-    "li",
-    { className: "card" },
-    h("div", { className: "row" }, title, badge(goal.state, STATES[goal.state]), movers),
-    goal.description && h("p", { className: "beginning" }, goal.description),
-    h("p", { className: "hint" }, next),
-  );
+  const head = h("div", { className: "row" }, title, badge(goal.state, STATES[goal.state]), movers);
+  return h("li", { className: "card" }, head, goal.description && h("p", { className: "beginning" }, goal.description), h("p", { className: "hint" }, next));
 }
 
 /** Archived goals keep their places in the order. */
-async function moveGoal(all, open, goal, step, refresh) {
+async function moveGoal(all, goal, step, refresh) {
+  const open = all.filter((one) => one.state !== "archived");
   const at = open.findIndex((one) => one.goalId === goal.goalId);
   const ids = all.map((one) => one.goalId);
   const from = ids.indexOf(goal.goalId);
@@ -90,9 +87,10 @@ async function moveGoal(all, open, goal, step, refresh) {
 }
 
 function checkInFields(never) {
-  const often = [{ value: "daily", label: "Every day" }, { value: "weekdays", label: "On weekdays" }, { value: "weekly", label: "Once a week" }];
+  const often = { ...(never && { "": "Not regularly" }), daily: "Every day", weekdays: "On weekdays", weekly: "Once a week" };
+  const options = Object.entries(often).map(([value, label]) => ({ value, label }));
   return [
-    { name: "frequency", label: "How often it comes back by itself", kind: "select", options: never ? [{ value: "", label: "Not regularly" }, ...often] : often },
+    { name: "frequency", label: "How often it comes back by itself", kind: "select", options },
     { name: "day", label: "Day, if once a week", kind: "select", options: DAYS },
     { name: "time", label: "Time", kind: "time", value: "09:00", required: true },
     INTENT,
@@ -138,9 +136,7 @@ function makePart(title, draw) {
     const text = JSON.stringify(data);
     if (text === shown) return;
     shown = text;
-    const focused = body.contains(document.activeElement) ? document.activeElement : null;
-    replace(body, draw(...data));
-    if (focused) refocus(focused);
+    redraw(body, draw(...data));
   };
   return { element: section(title, body), update };
 }
@@ -171,7 +167,7 @@ async function renderGoal(root, named) {
   const notes = new NotesPanel({ goalId: first.goalId, goals: () => goals, onChange: refresh });
   const draw = (goal) => {
     title.textContent = goal.title;
-    document.title = `${goal.title} · Annabelle`;
+    if (root.isConnected) document.title = `${goal.title} · Annabelle`;
     if (state.textContent !== goal.state) replace(state, badge(goal.state, STATES[goal.state]));
     about.update({ ...goal, nextCheckIn: null, updatedAt: null, learnings: null, checkIns: null, tasks: null, running: null, tools: null });
     checkIns.update(goal.checkIns, goal.state);
@@ -215,16 +211,13 @@ function drawCheckIns(found, state, change) {
   const hours = { name: "delayHours", label: "In how many hours (1 to 720)", kind: "number", value: 24, required: true };
   const due = [...found].sort((one, other) => Date.parse(one.nextDue) - Date.parse(other.nextDue));
   const rows = due.map((one) => h("li", {}, time(one.nextDue), " ", badge(SORTS[one.sort] ?? one.sort), " ", one.intent));
+  const regularly = button("Arrange a check-in", arrange("A regular check-in", checkInFields(false), "schedule"));
+  const once = button("Follow up once", arrange("A follow-up", [hours, INTENT], "follow_up"));
+  const clear = button("Clear check-ins", change("check-in", "The check-ins are cleared.", { action: "clear" }));
   const arranged = found.some((one) => ["recurring", "follow_up"].includes(one.sort));
   return [
     rows.length ? h("ul", { className: "plain-list" }, rows) : h("p", { className: "hint" }, "It is not looked at by itself."),
-    h(
-      "div",
-      { className: "row" },
-      button("Arrange a check-in", arrange("A regular check-in", checkInFields(false), "schedule")),
-      button("Follow up once", arrange("A follow-up", [hours, INTENT], "follow_up")),
-      arranged && button("Clear check-ins", change("check-in", "The check-ins are cleared.", { action: "clear" })),
-    ),
+    h("div", { className: "row" }, regularly, once, arranged && clear),
   ];
 }
 
@@ -238,14 +231,12 @@ function drawLearnings(found, change) {
     if (sure) await change(`learnings/${one.learningId}/remove`, "The learning is removed.")();
   };
   const labelled = (label, one) => ({ className: "quiet", "aria-label": `${label} “${one.content}”` });
-  const row = (one) =>
-    h(
-      "li",
-      { className: "line row" },
-      h("span", { className: "grow" }, one.content, " ", outsideBadge(one.readFrom?.length)),
-      button("Change", say("Change a learning", one.content, `learnings/${one.learningId}/update`), labelled("Change", one)),
-      button("Remove", remove(one), labelled("Remove", one)),
-    );
+  const row = (one) => {
+    const words = h("span", { className: "grow" }, one.content, " ", outsideBadge(one.readFrom?.length));
+    const reword = say("Change a learning", one.content, `learnings/${one.learningId}/update`);
+    const buttons = [button("Change", reword, labelled("Change", one)), button("Remove", remove(one), labelled("Remove", one))];
+    return h("li", { className: "line row" }, words, h("span", { className: "row" }, buttons));
+  };
   const none = "Nothing was learnt yet. What you add here is kept in mind in all work for the goal.";
   return [
     found.length ? h("ul", { className: "plain-list" }, found.map(row)) : h("p", { className: "hint" }, none),
@@ -275,7 +266,8 @@ class GoalTalk {
     this.log = h("div", { role: "log", "aria-live": "polite", "aria-label": "What was said last" });
     this.status = h("div", { className: "row", role: "status" });
     this.links = h("div", { className: "row" });
-    this.input = h("textarea", { rows: 2, placeholder: "Write to this goal", "aria-label": "Write to this goal", onkeydown: (event) => this.onKey(event) });
+    const label = "Write to this goal";
+    this.input = h("textarea", { rows: 2, placeholder: label, "aria-label": label, onkeydown: (event) => this.onKey(event) });
     this.form = h("div", {}, this.input, h("div", { className: "row end" }, button("Send", () => this.send(), { className: "primary" })));
     this.element = section("Conversation", this.log, this.status, this.form, this.links);
   }
@@ -306,8 +298,8 @@ class GoalTalk {
 
   async update({ running, threadId, state }) {
     this.form.hidden = state === "archived";
-    const stop = () => post(`/messages/${running.messageId}/cancel`);
-    if (running?.messageId !== this.running) replace(this.status, running && ["At work since ", time(running.since, "clock"), button("Stop", stop, { className: "danger" })]);
+    const stop = button("Stop", () => post(`/messages/${running.messageId}/cancel`), { className: "danger" });
+    if (running?.messageId !== this.running) replace(this.status, running && ["At work since ", time(running.since, "clock"), stop]);
     const whole = () => h("a", { href: `#/chat/${threadId}` }, "Open the whole conversation");
     if (threadId !== this.threadId) replace(this.links, threadId && [whole(), button("Start afresh", () => this.reset(), { className: "quiet" })]);
     Object.assign(this, { threadId, running: running?.messageId });
@@ -321,7 +313,8 @@ function lastMessage(message) {
   const own = ["user", "command"].includes(message.source);
   const asks = Boolean(message.metadata?.approvals?.length) && h("p", {}, h("a", { href: "#/inbox" }, "Answer it in the inbox"));
   const words = own ? h("div", { className: "plain" }, message.text) : markdown(message.text);
-  return h("article", { className: `message ${own ? "own" : message.source}` }, words, asks, h("p", { className: "hint" }, own && "You, ", time(message.createdAt)));
+  const when = h("p", { className: "hint" }, own && "You, ", time(message.createdAt), " ", outsideBadge(message.metadata?.trust === "untrusted"));
+  return h("article", { className: `message ${own ? "own" : message.source}` }, words, asks, when);
 }
 
 /** Research for a goal, with what it does while it does it. */
@@ -361,9 +354,7 @@ class TaskCard {
     else if (this.more.open && (atWork || changed)) await this.load();
     if (!changed) return;
     this.more.firstChild.textContent = atWork ? "What it does" : "What it did and found";
-    const focused = this.head.contains(document.activeElement) ? document.activeElement : null;
-    replace(this.head, this.describe(task));
-    if (focused) refocus(focused);
+    redraw(this.head, this.describe(task));
   }
 
   describe(task) {
