@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, ViewportSize, expect
 
 from annabelle.servers.web.config import find_browser
 from hub.hubs import HubProcess
 from support.timing import seconds
 
-PHONE = {"width": 390, "height": 844}
-DESKTOP = {"width": 1280, "height": 900}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+DESKTOP: ViewportSize = {"width": 1280, "height": 900}
 
 
 def launch(playwright: Playwright) -> Browser:
@@ -27,6 +27,7 @@ class Visit:
         self.foreign: list[str] = []
         self.errors: list[str] = []
         context.set_default_timeout(seconds(20) * 1000)
+        expect.set_options(timeout=seconds(20) * 1000)
         context.on("request", lambda request: self._note(request.url))
         context.on("weberror", lambda error: self.errors.append(str(error.error)))
         self.page = context.new_page()
@@ -51,7 +52,7 @@ class Visit:
 
 
 @contextmanager
-def visiting(browser: Browser, hub: HubProcess, **options: object) -> Iterator[Visit]:
+def visiting(browser: Browser, hub: HubProcess, **options: object) -> Generator[Visit]:
     context = browser.new_context(**{"viewport": DESKTOP, **options})  # type: ignore[arg-type]
     try:
         yield Visit(hub, context)

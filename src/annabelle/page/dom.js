@@ -44,6 +44,7 @@ export function button(label, work, attributes = {}) {
   const element = h("button", { type: "button", ...attributes }, label);
   element.addEventListener("click", async () => {
     if (element.disabled) return;
+    const focused = document.activeElement === element;
     element.disabled = true;
     try {
       await work(element);
@@ -51,9 +52,18 @@ export function button(label, work, attributes = {}) {
       toast(describeError(error), "error");
     } finally {
       element.disabled = false;
+      if (focused) refocus(element);
     }
   });
   return element;
+}
+
+/** Gives the focus back to a control that lost it, or to the one that was drawn in its place. */
+export function refocus(element) {
+  if (document.activeElement && document.activeElement !== document.body) return;
+  const name = (one) => one.getAttribute("aria-label") ?? one.textContent;
+  const twin = element.isConnected ? element : [...document.querySelectorAll(`main ${element.tagName}`)].find((one) => name(one) === name(element));
+  twin?.focus();
 }
 
 export function describeError(error) {
@@ -97,6 +107,19 @@ export function ask(title, fields = [], { yes = "Yes", no = "Cancel", danger = f
     document.body.append(dialog);
     dialog.showModal();
   });
+}
+
+/** Asks, and does `work` with the answer. If that fails, it asks again with what was typed and what was wrong. */
+export async function askUntilDone(title, fields, options, work) {
+  for (let given = {}, problem = options.text; ; ) {
+    given = await ask(title, fields.map((one) => ({ ...one, value: given[one.name] ?? one.value })), { ...options, text: problem });
+    if (!given) return null;
+    try {
+      return await work(given);
+    } catch (error) {
+      problem = describeError(error);
+    }
+  }
 }
 
 let fieldNumber = 0;

@@ -100,7 +100,7 @@ class Conversation {
 
   /** What is said in a chat app is answered there, so here one can only read along. */
   form() {
-    if (this.thread && (!["page", "goal", "user_agent", "api", "terminal"].includes(this.thread.channel) || this.thread.endedAt)) {
+    if (this.thread && (!["page", "goal", "goal_creation", "user_agent", "api", "terminal"].includes(this.thread.channel) || this.thread.endedAt)) {
       return h("p", { className: "hint" }, this.thread.endedAt ? "This conversation has ended." : `Answer in ${this.thread.channel}: what is said there stays there.`);
     }
     this.files = [];
@@ -373,7 +373,7 @@ class LiveTurn {
 }
 
 /** A tool call, which opens to its arguments and result. */
-function toolCell(cell) {
+export function toolCell(cell) {
   const state = { in_progress: "…", success: "✓", failure: "✗" }[cell.status];
   return details(
     [h("span", { className: `state ${cell.status}`, "aria-label": cell.status.replace("_", " ") }, state), " ", cell.message, cell.progress && ` ${cell.progress}`],

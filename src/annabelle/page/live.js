@@ -1,0 +1,58 @@
+// Keeps what is on the screen up to date, without closing or moving what somebody is using.
+import { on } from "./api.js";
+import { refocus, replace } from "./dom.js";
+
+const SOON = 200;
+
+/** Calls `work` soon after something happened; many events at once are one call. Returns what ends it. */
+export function onNews(work) {
+  const begun = new Set();
+  let timer = null;
+  let again = false;
+  const run = async () => {
+    again = false;
+    await work().catch(() => {});
+    timer = again ? setTimeout(run, SOON) : null;
+  };
+  const soon = () => {
+    again = true;
+    timer ??= setTimeout(run, SOON);
+  };
+  const listener = ({ detail }) => {
+    // A piece of text is only news if it is the first sign of a turn.
+    const first = !begun.has(detail.message_id);
+    begun.add(detail.message_id);
+    if (first || !["text", "think", "usage"].includes(detail.type)) soon();
+  };
+  window.addEventListener("annabelle", listener);
+  const forget = on("back", soon);
+  return () => {
+    window.removeEventListener("annabelle", listener);
+    forget();
+    clearTimeout(timer);
+  };
+}
+
+/** Draws one element for each row into `place`. The element of a row that is as before stays, with what is open in it. */
+export function drawRows(place, rows, idOf, draw) {
+  const before = new Map([...place.children].map((one) => [one.dataset.row, one]));
+  const elements = rows.map((row) => {
+    const text = JSON.stringify(row);
+    const known = before.get(idOf(row));
+    if (known?.shown === text) return known;
+    const made = draw(row);
+    made.dataset.row = idOf(row);
+    made.shown = text;
+    if (known?.querySelector("details")?.open) made.querySelector("details").open = true;
+    return made;
+  });
+  if (elements.length === place.children.length && elements.every((one, index) => one === place.children[index])) return;
+  redraw(place, elements);
+}
+
+/** As `replace`, but whoever was at a control in it is at that control afterwards. */
+export function redraw(place, ...children) {
+  const focused = place.contains(document.activeElement) ? document.activeElement : null;
+  replace(place, children);
+  if (focused) refocus(focused);
+}
