@@ -29,7 +29,7 @@ def add_many(conn: Connection, thread_id: str, count: int) -> None:
     rows = [
         {
             **first,
-            "id": f"msg_many_{number}",
+            "id": f"{thread_id}_{number}",
             "content": "A pelican." if number == 77 else f"Number {number}.",
             "state": "done",
             "external_id": None,
