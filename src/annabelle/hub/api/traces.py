@@ -118,7 +118,7 @@ async def show_trace(
     hub: TheHub,
     caller: Caller,
 ) -> TraceView:
-    """What happened when: layers of the prompt, tools, compression, model calls, tool calls, scans, tokens and money."""
+    """What happened when: prompt layers, tools, compression, model calls, tool calls, scans, tokens and money."""
     spans = parse_spans(await asyncio.to_thread(read_trace, hub.base.home.traces_file, trace_id))
     ids = {str(found) for span in spans if (found := span.data.get("message_id"))}
     involved = await hub.storage.database.read(lambda conn: messages.list_by_ids(conn, ids))
