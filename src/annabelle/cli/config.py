@@ -14,10 +14,10 @@ from pydantic.fields import FieldInfo
 from annabelle.cli.hub_process import running_hub
 from annabelle.cli.options import Json, command_app, run_by_default
 from annabelle.cli.output import print_json, print_line, print_table
-from annabelle.cli.settings_file import SettingsFile, check_value, find_setting, is_secret
 from annabelle.core.errors import CallerMistake
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings, load_settings
+from annabelle.core.settings_file import SettingsFile, check_value, find_setting, is_secret
 
 MASK = "••••••••"
 

@@ -7,6 +7,7 @@ import json
 import logging
 import logging.handlers
 import os
+import re
 import sys
 import threading
 from collections import deque
@@ -95,6 +96,17 @@ def read_trace(path: Path, trace_id: str, keep: int = 5) -> list[dict[str, objec
                         if record.get("trace_id") == trace_id:
                             found.append(record)
     return sorted(found, key=lambda record: str(record.get("ts", "")))
+
+
+def find_last_turn(path: Path) -> str | None:
+    """The trace id of the last received message."""
+    for file in (path, path.with_name(f"{path.name}.1")):
+        if file.exists():
+            with file.open(encoding="utf-8", errors="replace") as lines:
+                found = deque((line for line in lines if '"message.received"' in line), maxlen=1)
+            if found and (named := re.search(r'"trace_id": "(tr_\w+)"', found[0])):
+                return named[1]
+    return None
 
 
 _FORMAT = "%(asctime)s %(levelname)-7s %(trace)s %(name)s: %(message)s"

@@ -41,6 +41,7 @@ from annabelle.hub.api import (
     threads,
     tokens,
     tools,
+    traces,
 )
 from annabelle.hub.api.endpoint import error_schemas
 from annabelle.hub.context import HubContext
@@ -103,6 +104,7 @@ def make_app(hub: HubContext, mcp: ASGIApp | None = None) -> RequestGuard:
         commands,
         audit,
         costs,
+        traces,
         diagnosis,
         files,
         page,

@@ -149,17 +149,12 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     expiry = QuestionExpiry(database, events, audit=audit)
     withdrawal = QuestionWithdrawal(database, events, audit)
     approvals = ApprovalStore(database, base.redact, hours=settings.approval_hours, audit=audit, on_asked=expiry.wake)
+    guarding = make_guarding(settings=settings, environment=base.environment, find_agent=registry.find, notices=notices)
     servers = ToolServers(
         make_toolbox_config(base, security.identities),
         StoredCallJournal(database),
         forkserver=start.forkserver,
-        hooks=CallHooks(
-            audit=audit,
-            guard_config=make_guarding(
-                settings=settings, environment=base.environment, find_agent=registry.find, notices=notices
-            ),
-            redact=base.redact,
-        ),
+        hooks=CallHooks(audit=audit, guard_config=guarding, redact=base.redact, traces=storage.traces),
     )
     halts = Halts(home.halts_file)
     launcher = ThinkerLauncher(base, security.identities, turns.is_idle)

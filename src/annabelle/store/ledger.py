@@ -6,7 +6,7 @@ later settlement still counts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, cast
@@ -164,7 +164,23 @@ def settle_abandoned(connection: Connection, before: datetime, caps: SpendingCap
 
 def sum_usage(connection: Connection, user_id: str | None, by: Grouping = "day") -> list[UsageTotal]:
     """Sums up model usage of one person or of all, grouped; days are UTC."""
-    key = _grouping_column(connection, by).label("key")
+    whose = () if user_id is None else (model_calls.c.user_id == user_id,)
+    return _sum_calls(connection, _grouping_column(connection, by), *whose)
+
+
+def sum_trace_usage(
+    connection: Connection, user_id: str, trace_ids: Iterable[str], since: datetime
+) -> dict[str, UsageTotal]:
+    """Usage of each of these traces, none of which began before `since`."""
+    own = model_calls.c.user_id == user_id, model_calls.c.reserved_at >= since
+    found = _sum_calls(connection, model_calls.c.trace_id, *own, model_calls.c.trace_id.in_(trace_ids))
+    return {one.key: one for one in found}
+
+
+def _sum_calls(
+    connection: Connection, column: ColumnElement[str], *conditions: ColumnElement[bool]
+) -> list[UsageTotal]:
+    key = column.label("key")
     query = select(
         key,
         func.count().label("calls"),
@@ -174,9 +190,7 @@ def sum_usage(connection: Connection, user_id: str | None, by: Grouping = "day")
         func.sum(model_calls.c.output_tokens).label("output_tokens"),
         func.sum(model_calls.c.cached_tokens).label("cached_tokens"),
         func.sum(model_calls.c.cost_usd).label("cost_usd"),
-    )
-    if user_id is not None:
-        query = query.where(model_calls.c.user_id == user_id)
+    ).where(*conditions)
     return [_total_from_row(row) for row in connection.execute(query.group_by(key).order_by(key)).mappings()]
 
 

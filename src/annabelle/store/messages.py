@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
+from sqlalchemy import Connection, RowMapping, and_, bindparam, func, select, update
 
 from annabelle.core.errors import Conflict, TooManyRequests
 from annabelle.core.ids import new_id
@@ -384,3 +384,31 @@ def list_agent_turns(connection: Connection, agent_id: str, limit: int) -> list[
     of_agent = select(messages).join(threads.threads, threads.threads.c.id == messages.c.thread_id)
     turns = of_agent.where(threads.threads.c.agent_id == agent_id, messages.c.kind == "inbound")
     return read_all(connection, StoredMessage, turns.order_by(messages.c.position.desc()).limit(limit))
+
+
+@dataclass(frozen=True, slots=True)
+class TracedMessage(StoredMessage):
+    """A message whose turn left a trace. A turn that goes on after a decision has the trace it began with."""
+
+    agent_id: str = ""
+    answered_at: datetime | None = None
+
+
+def list_traced(connection: Connection, user_id: str, limit: int, before: int | None = None) -> list[TracedMessage]:
+    """The newest messages of a person that have a trace, newest first; with `before`, those before this position."""
+    answer, columns = messages.alias("answer"), messages.c
+    query = (
+        select(messages, threads.threads.c.agent_id, answer.c.created_at.label("answered_at"))
+        .join(threads.threads, threads.threads.c.id == columns.thread_id)
+        .outerjoin(answer, and_(answer.c.reply_to == columns.id, answer.c.kind == "answer"))
+        .where(columns.user_id == user_id, columns.kind == "inbound", columns.source != "decision")
+        .where(columns.trace_id.is_not(None), *(() if before is None else (columns.position < before,)))
+    )
+    return read_all(connection, TracedMessage, query.order_by(columns.position.desc()).limit(limit))
+
+
+def list_by_ids(connection: Connection, ids: Iterable[str]) -> list[StoredMessage]:
+    """Of everybody, in order. Unknown ids are left out."""
+    return read_all(
+        connection, StoredMessage, select(messages).where(messages.c.id.in_(ids)).order_by(messages.c.position)
+    )

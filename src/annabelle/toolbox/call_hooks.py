@@ -12,6 +12,7 @@ from annabelle.core.errors import NotAllowed
 from annabelle.core.ports import ApprovalPort, AuditTrail, Judge
 from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
+from annabelle.core.trace import TraceFile
 from annabelle.core.trust import EVERY_SERVER, ScanDirections, ScanDirectionsChange
 
 FailMode = Literal["closed", "open"]
@@ -66,6 +67,7 @@ class CallHooks:
     audit: AuditTrail | None = None
     guard_config: GuardConfig | None = None
     redact: Redactor = field(default_factory=Redactor)
+    traces: TraceFile | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class ToolServers:
         )
         guarding = self._guard_config = hooks.guard_config or GuardConfig(lambda _agent_id: GuardRules(enabled=False))
         self._guardian = GuardianClient(self.supervisor.guardian, guarding.seconds)
-        self.guard = ContentGuard(self._guardian, guarding.rules, hooks.audit)
+        self.guard = ContentGuard(self._guardian, guarding.rules, hooks.audit, hooks.traces)
         self.router = ToolRouter(self.catalogue, journal, hooks, self.guard)
         self.hub_calls = HubCalls(self.router)
         self._apply = ServerActions(add=self._add_external, remove=self.supervisor.remove)

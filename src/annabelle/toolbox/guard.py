@@ -7,7 +7,8 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, cast, get_args
 
@@ -17,6 +18,7 @@ from annabelle.core.errors import AnnabelleError, ScannerDown
 from annabelle.core.messages import OWNER
 from annabelle.core.ports import AuditTrail, Scanner
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
+from annabelle.core.trace import TraceFile
 from annabelle.core.trust import Risk, ScanDirections, ScanOutcome, ThreatFinding, ThreatType
 from annabelle.toolbox.call_hooks import GuardRules, RulesFor
 from annabelle.toolbox.supervisor.server import ManagedServer
@@ -55,6 +57,7 @@ class ContentGuard:
     scanner: ReadyScanner | None
     rules: RulesFor
     audit: AuditTrail | None = None
+    traces: TraceFile | None = None
 
     def rules_of(self, context: CallContext) -> GuardRules:
         """An agent's own rules hold for its calls, its subagents included; all others have the install's."""
@@ -75,17 +78,28 @@ class ContentGuard:
         """The guardian's verdict. Raises ScannerDown when it cannot scan and nothing may pass unscanned."""
         if self.scanner is None or not _has_content(content):
             return _CLEAN
-        source = subject.tool or subject.server
+        source, began = subject.tool or subject.server, time.perf_counter()
         try:
             found = await self.scanner.scan(content, source=source, context=_CONTEXTS[subject.direction])
         except ScannerDown:
             passes = rules.fail_mode == "open"
-            self._record_scan(content, subject, "unscanned" if passes else "not scanned, blocked", None)
+            verdict = "unscanned" if passes else "not scanned, blocked"
+            self._record_scan(content, subject, verdict, None)
+            self._trace_scan(subject, verdict, (), began)
             if not passes:
                 raise
             return ScanOutcome(unscanned=True)
         self._record_scan(content, subject, found.risk, found)
+        self._trace_scan(subject, found.risk, threat_kinds(found), began)
         return found
+
+    def _trace_scan(self, subject: ScanSubject, verdict: str, threats: Sequence[str], began: float) -> None:
+        if self.traces is None:
+            return
+        data: JsonObject = {"server": subject.server, "tool": subject.tool, "direction": subject.direction}
+        data |= {"verdict": verdict, "threats": list(threats), "call_id": (subject.about or {}).get("call_id")}
+        data["duration_ms"] = round((time.perf_counter() - began) * 1000, 1)
+        self.traces.write("content.scanned", data, trace_id=subject.trace_id)
 
     def _record_scan(self, content: object, subject: ScanSubject, verdict: str, found: ScanOutcome | None) -> None:
         if self.audit is None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Query, Request
 from pydantic import Field
 from sqlalchemy import Connection
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from annabelle.core.contract import ModelCall, Reserve
+from annabelle.core.errors import Conflict
 from annabelle.core.messages import now
+from annabelle.core.settings_file import SettingsFile
+from annabelle.core.tools import JsonObject
 from annabelle.embeddings.metering import PURPOSE
-from annabelle.hub.api.endpoint import ApiAnswer, ApiRouter, Caller, TheHub, document, read_body
+from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.context import HubContext
 from annabelle.hub.costs.monitor import CostWindow
 from annabelle.hub.security.identities import CallerIdentity
@@ -102,6 +108,54 @@ async def costs(
 @router.get("/costs/budget", **document("How the budgets stand"))
 async def budget(hub: TheHub) -> Budgets:
     """What is spent of today's and this month's budget, and when they begin anew."""
+    return await _read_budgets(hub)
+
+
+class BudgetChange(ApiBody):
+    """New budgets in US dollars; null for none. One that is not given stays."""
+
+    day_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    month_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+
+@router.post("/costs/budget", **document("Set the budgets", 409, body=BudgetChange))
+async def set_budget(hub: TheHub, caller: Caller, request: Request) -> Budgets:
+    """They hold from the next call on, and after every start."""
+    change = await read_body(request, BudgetChange)
+    wanted: dict[str, float | None] = {name: getattr(change, name) for name in sorted(change.model_fields_set)}
+    await asyncio.to_thread(_save_budgets, hub, wanted)
+    for name in wanted:
+        facts: JsonObject = {"event": "changed", "what": "settings", "setting": _to_setting(name), "by": caller.user_id}
+        hub.security.audit.note("config", facts)
+    caps = hub.services.upkeep.ledger.caps
+    amounts = {name: None if usd is None else cost_control.to_nano_usd(usd) for name, usd in wanted.items()}
+    day, month = amounts.get("day_usd", caps.day), amounts.get("month_usd", caps.month)
+    hub.services.upkeep.ledger.change_caps(replace(caps, day=day, month=month))
+    return await _read_budgets(hub)
+
+
+def _save_budgets(hub: HubContext, wanted: Mapping[str, float | None]) -> None:
+    given = {name.upper() for name, value in os.environ.items() if value}
+    for name in map(_to_setting, wanted):
+        if name in given:
+            raise Conflict(
+                f"{name} is set in the environment, which counts more than what is written in the home.",
+                hint="Change it where Annabelle is started.",
+                field=name,
+            )
+    file = SettingsFile(hub.base.home.settings_file)
+    for name, usd in wanted.items():
+        if usd is None:
+            file.unset(_to_setting(name))
+        else:
+            file.set(_to_setting(name), f"{usd:.9f}".rstrip("0").rstrip("."))
+
+
+def _to_setting(field: str) -> str:
+    return f"BUDGET_{field.upper()}"
+
+
+async def _read_budgets(hub: HubContext) -> Budgets:
     caps = hub.services.upkeep.ledger.caps
     day, month = await hub.storage.database.read(lambda conn: cost_control.read_spending(conn, now()))
     return Budgets(

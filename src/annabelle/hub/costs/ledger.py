@@ -25,7 +25,7 @@ from annabelle.hub.costs.monitor import account_agent, background_account
 from annabelle.hub.notices import Notices
 from annabelle.policy import costs
 from annabelle.store import cost_control, ledger, messages, threads
-from annabelle.store.cost_control import AgentState, OverBudget, PeriodSpending
+from annabelle.store.cost_control import AgentState, OverBudget, PeriodSpending, SpendingCaps
 from annabelle.store.database import Database
 from annabelle.store.ledger import SettledCall
 from annabelle.store.outbox import post
@@ -97,6 +97,11 @@ class CostLedger:
     async def stop(self) -> None:
         await self._watching.stop()
 
+    def change_caps(self, caps: SpendingCaps) -> None:
+        """Holds from the next call on."""
+        self.caps = caps
+        self._clear_notices(())
+
     async def reserve(self, request: Reserve) -> Reservation:
         """Reserve the maximum cost of a call until it is settled, or refuse the call."""
         if request.purpose == PURPOSE:
@@ -148,7 +153,7 @@ class CostLedger:
     async def _watch_open_calls(self) -> None:
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            self._clear_notices()
+            self._clear_notices(cost_control.periods_of(now()))
             try:
                 await self._settle_abandoned()
             except AnnabelleError as error:
@@ -195,8 +200,8 @@ class CostLedger:
             self._notified.add(topic)
             self._notices.add(topic, text, level="warning")
 
-    def _clear_notices(self) -> None:
-        current = cost_control.periods_of(now())
+    def _clear_notices(self, current: tuple[str, ...]) -> None:
+        """Those of budgets, but for the current periods."""
         for topic in [one for one in self._notified if one.startswith("budget") and not one.endswith(current)]:
             self._notified.discard(topic)
             self._notices.clear(topic)

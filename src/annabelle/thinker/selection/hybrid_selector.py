@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import cast
 
 from annabelle.core.contract import ToolList
@@ -16,7 +16,13 @@ from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.embeddings.embedder import Embedder
 from annabelle.language.tool_odds import NO_TOOL, packaged_tool_odds
 from annabelle.thinker.selection.keywords import KeywordRoutes, RoutedTools, classify_small_talk
-from annabelle.thinker.selection.selection import SelectionReport, SelectionRequest, ToolSelection, select_required
+from annabelle.thinker.selection.selection import (
+    SelectionReason,
+    SelectionReport,
+    SelectionRequest,
+    ToolSelection,
+    select_required,
+)
 from annabelle.toolbox.ranking import ToolRanker, ToolRanking
 
 _CLEAR = 0.96
@@ -51,12 +57,16 @@ class SelectionCandidates:
 
 @dataclass(frozen=True, slots=True)
 class ToolChoice:
-    """The chosen names, most wanted first, and the score that was needed."""
+    """The chosen names, most wanted first, each with why, and the score that was needed."""
 
-    names: tuple[str, ...]
+    reasons: Mapping[str, SelectionReason]
     cutoff: float
     at_hand: frozenset[str] = frozenset()
     """Those of them that are offered whatever the message asks for."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.reasons)
 
 
 def choose_tools(candidates: SelectionCandidates, limits: SelectionLimits) -> ToolChoice:
@@ -75,7 +85,10 @@ def choose_tools(candidates: SelectionCandidates, limits: SelectionLimits) -> To
         # Where nothing stands out, the places that are left go to what may still be meant.
         possible = () if top >= _CLEAR and not ranking.in_parts else _possible_tools(ranking)
     always = (*candidates.core, *candidates.forced)
-    wanted = chain(always, candidates.learned, fitting, possible, named)
+    wanted: tuple[tuple[SelectionReason, Iterable[str]], ...] = (
+        *(("core", candidates.core), ("in use", candidates.forced), ("learned", candidates.learned)),
+        *(("fits", fitting), ("may fit", possible), ("named group", named)),
+    )
     at_hand = frozenset(always) - {*candidates.learned, *fitting, *named}
     return ToolChoice(_take_first(wanted, limits.max_tools), cutoff, at_hand)
 
@@ -104,13 +117,14 @@ def _possible_tools(ranking: ToolRanking) -> Iterator[str]:
     yield from taken
 
 
-def _take_first(names: Iterable[str], most: int) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    for name in names:
-        if len(found) >= most:
-            break
-        found[name] = None
-    return tuple(found)
+def _take_first(wanted: Iterable[tuple[SelectionReason, Iterable[str]]], most: int) -> dict[str, SelectionReason]:
+    found: dict[str, SelectionReason] = {}
+    for reason, names in wanted:
+        for name in names:
+            if len(found) >= most:
+                return found
+            found.setdefault(name, reason)
+    return found
 
 
 _LEARNED_MASS = 0.97
@@ -247,8 +261,8 @@ class HybridSelector:
         talk = classify_small_talk(ask.text)
         if talk is not None and not ask.playbook_tools:
             # "Ok" may be the answer to a question, and what was in use is what it is about.
-            kept = [*core, *(forced if talk == "assent" else ())]
-            choice = ToolChoice(tuple(dict.fromkeys(kept))[: self._limits.max_tools], 0.0, frozenset(kept))
+            kept = _take_first((("core", core), ("in use", forced if talk == "assent" else ())), self._limits.max_tools)
+            choice = ToolChoice(kept, 0.0, frozenset(kept))
             return self._make_selection(choice, catalogue, (), "small-talk")
         learned = self._pick_learned(ask, catalogue)
         ranked = catalogue.unlearned if learned else catalogue.rest
@@ -276,9 +290,10 @@ class HybridSelector:
         ours = [tool for name, tool in catalogue.specs.items() if name in chosen and name in core]
         rest = [tool for name, tool in catalogue.specs.items() if name in chosen and name not in core]
         top = scores[0][1] if scores else 0.0
+        best, total = tuple(scores[:_TOP]), len(catalogue.specs)
         return ToolSelection(
             tools=(*ours, *rest),
-            report=SelectionReport(method, len(chosen), len(catalogue.specs), top, choice.cutoff, tuple(scores[:_TOP])),
+            report=SelectionReport(method, len(chosen), total, top, choice.cutoff, best, choice.reasons),
             temperature=min(self._temperature, _CLEAR_MATCH_TEMPERATURE) if top > _CLEAR_MATCH_SCORE else None,
             small_talk=method == "small-talk",
             limit=self._limits.max_tools,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, cast
+from typing import Final, Literal, Protocol, cast
 
 from annabelle.core.contract import ToolList, TurnBrief
 from annabelle.core.tools import JsonObject, ToolResult, ToolSpec, first_sentence
@@ -28,6 +28,10 @@ class SelectionRequest:
     local: tuple[ToolSpec, ...] = ()
 
 
+SelectionReason = Literal["core", "in use", "learned", "fits", "may fit", "named group", "required"]
+"""Why a tool is offered. `in use`: a playbook, the message or the last turns name it."""
+
+
 @dataclass(frozen=True, slots=True)
 class SelectionReport:
     """How a selection came about, for the trace (SEL-09)."""
@@ -38,6 +42,7 @@ class SelectionReport:
     top_score: float = 0.0
     cutoff: float = 0.0
     top: tuple[tuple[str, float], ...] = ()
+    offered: Mapping[str, SelectionReason] = field(default_factory=dict[str, SelectionReason])
 
     def to_json(self) -> JsonObject:
         return {
@@ -47,6 +52,7 @@ class SelectionReport:
             "top_score": round(self.top_score, 4),
             "cutoff": round(self.cutoff, 4),
             "top": [[name, round(score, 4)] for name, score in self.top],
+            "offered": dict(self.offered),
         }
 
 
@@ -148,7 +154,9 @@ def select_required(required: Iterable[str], tools: Iterable[ToolSpec]) -> ToolS
     wanted = set(required)
     chosen = tuple(tool for tool in tools if tool.name in wanted)
     missing = tuple(sorted(wanted - {tool.name for tool in chosen}))
-    return ToolSelection(chosen, missing, SelectionReport("required", len(chosen), len(chosen) + len(missing)))
+    offered: dict[str, SelectionReason] = {tool.name: "required" for tool in chosen}
+    report = SelectionReport("required", len(chosen), len(chosen) + len(missing), offered=offered)
+    return ToolSelection(chosen, missing, report)
 
 
 LOCAL_SERVER: Final = "thinker"

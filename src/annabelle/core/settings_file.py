@@ -1,4 +1,4 @@
-"""Reads and changes `config/settings.env`, and finds the settings a running hub was started with."""
+"""Reads and changes `config/settings.env`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from zoneinfo import available_timezones
 from dotenv import dotenv_values
 from pydantic import SecretStr, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
-from annabelle.cli.hub_client import HubFile
 from annabelle.core.errors import ConfigMistake, NotFound, StorageTrouble
-from annabelle.core.home import Home, write_atomically
+from annabelle.core.home import write_atomically
 from annabelle.core.settings import Settings
 
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=")
@@ -118,50 +116,3 @@ def _quote(value: str) -> str:
         return value
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
-
-
-class _ExplicitSettings(Settings):
-    """Settings from the given values only, without this process's environment."""
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return (init_settings,)
-
-
-def read_hub_settings(home: Home, note: HubFile) -> Settings | None:
-    """The settings a running hub uses, or None if they cannot be determined."""
-    environment = _environment_of(note.pid)
-    if environment is None or _changed_since(home.settings_file, note):
-        return None
-    known = SettingsFile(home.settings_file).values() | {name.upper(): value for name, value in environment.items()}
-    try:
-        return _ExplicitSettings.model_validate(
-            {name: known[name.upper()] for name in Settings.model_fields if known.get(name.upper())}
-        )
-    except ValidationError:
-        return None
-
-
-def _environment_of(pid: int) -> dict[str, str] | None:
-    """The environment a process was started with; Linux only."""
-    try:
-        text = Path(f"/proc/{pid}/environ").read_bytes().decode("utf-8", errors="surrogateescape")
-    except OSError:
-        return None
-    return dict(pair.split("=", 1) for pair in text.split("\0") if "=" in pair)
-
-
-def _changed_since(file: Path, note: HubFile) -> bool:
-    """Whether the file changed after the hub started, which read it once."""
-    try:
-        changed = file.stat().st_mtime
-    except OSError:
-        return False
-    return note.started is None or changed > note.started.timestamp()
