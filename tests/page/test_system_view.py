@@ -67,3 +67,19 @@ def test_a_server_is_restarted_and_says_what_it_lacks(visit: Visit) -> None:
     expect(page.get_by_text("telegram runs again.")).to_be_visible()
     expect(card).not_to_contain_text(f"process {before} ")
     assert (visit.foreign, visit.errors) == ([], [])
+
+
+@pytest.mark.req("UX-02", "DIA-04")
+def test_the_diagnosis_names_what_is_wrong_and_fixes_what_is_safe(visit: Visit) -> None:
+    visit.hub.home.settings_file.write_text("# nothing yet\n")
+    visit.hub.home.settings_file.chmod(0o644)
+    page = visit.sign_in()
+    visit.go("system/diagnosis")
+    finding = page.get_by_text("Others on this machine may read settings.env.")
+    expect(finding).to_be_visible()
+    page.get_by_role("button", name="Fix what is safe to fix").click()
+    expect(page.get_by_text("Only you may read settings.env now.")).to_be_visible()
+    expect(finding).to_be_hidden()
+    page.get_by_role("button", name="Look after the agents").click()
+    expect(page.get_by_text("No turn hangs")).to_be_visible()
+    assert (visit.foreign, visit.errors) == ([], [])
