@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from annabelle.cli.hub_client import HubFile
-from annabelle.cli.settings_file import read_hub_settings
+from annabelle.cli.hub_settings import read_hub_settings
 from annabelle.core.home import Home
 from cli.terminal import wait_until
 

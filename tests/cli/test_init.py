@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from annabelle.cli.settings_file import SettingsFile
 from annabelle.core.home import Home
+from annabelle.core.settings_file import SettingsFile
 from annabelle.llm.model_discovery import list_recommended
 from cli.terminal import Terminal, environment, run
 from support.timing import seconds

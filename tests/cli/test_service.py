@@ -15,9 +15,9 @@ import pytest
 from annabelle.cli import service, service_manager
 from annabelle.cli.app import main
 from annabelle.cli.service_manager import Launchd, Systemd
-from annabelle.cli.settings_file import SettingsFile
 from annabelle.core.errors import OperatorMistake
 from annabelle.core.home import Home
+from annabelle.core.settings_file import SettingsFile
 from cli.terminal import environment
 
 UNIT = "annabelle.service"

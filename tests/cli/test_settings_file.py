@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from annabelle.cli.settings_file import SettingsFile, check_value, find_setting
 from annabelle.core.errors import ConfigMistake, NotFound
 from annabelle.core.home import Home
 from annabelle.core.settings import load_settings
+from annabelle.core.settings_file import SettingsFile, check_value, find_setting
 
 
 @given(value=st.text(st.characters(exclude_categories=["C", "Z"], include_characters=" "), min_size=1, max_size=40))

@@ -39,12 +39,75 @@ def test_the_diagnosis_looks_at_the_home_too_and_fixes_what_is_safe(hub: HubProc
     assert exposed() == []
 
 
+def setting(hub: HubProcess, name: str, http: httpx.Client | None = None) -> dict[str, object]:
+    found = (http or hub.http).get("/settings").json()["settings"]
+    return next(one for one in found if one["name"] == name)
+
+
+@pytest.mark.req("UX-02")
+def test_a_setting_is_changed_checked_and_put_back(hub: HubProcess) -> None:
+    before = setting(hub, "MAX_CONCURRENT_TURNS")
+    assert (before["value"], before["default"], before["origin"], before["kind"]) == ("8", "8", "default", "number")
+    changed = hub.http.post("/settings", json={"name": "max_concurrent_turns", "value": "4"}).json()
+    assert (changed["value"], changed["origin"], changed["isSet"], changed["restartNeeded"]) == (
+        "4",
+        "home",
+        True,
+        True,
+    )
+    refused = hub.http.post("/settings", json={"name": "MAX_CONCURRENT_TURNS", "value": "0"})
+    assert refused.status_code == 422
+    assert refused.json()["error"]["message"].startswith("MAX_CONCURRENT_TURNS is not valid: Input should be greater")
+    assert setting(hub, "MAX_CONCURRENT_TURNS")["value"] == "4"
+    assert hub.http.post("/settings", json={"name": "MAX_CONCURRENT_TURNS", "value": None}).json() == before
+    assert hub.http.post("/settings", json={"name": "MAX_TURNS", "value": "1"}).status_code == 404
+    assert setting(hub, "LOG_LEVEL")["choices"] == ["debug", "info", "warning", "error"]
+    assert setting(hub, "GUARDIAN_ENABLED")["kind"] == "switch"
+    assert setting(hub, "THINKER_LLM_PROVIDER")["origin"] == "environment"
+    changes = hub.http.get("/audit", params={"kind": "config"}).json()["records"]
+    assert changes[-1]["facts"]["setting"] == "MAX_CONCURRENT_TURNS"
+
+
+@pytest.mark.req("UX-02", "POL-06")
+def test_a_secret_is_set_and_never_sent(hub: HubProcess) -> None:
+    secret, address = "gsk_of_nobody_123456789", "http://me:hunter2hunter2@search.example"
+    assert hub.http.post("/settings", json={"name": "GROQ_API_KEY", "value": secret}).json()["value"] is None
+    assert hub.http.post("/settings", json={"name": "SEARXNG_URL", "value": address}).json()["kind"] == "secret"
+    assert setting(hub, "GROQ_API_KEY")["isSet"]
+    answer = hub.http.get("/settings").text
+    assert secret not in answer
+    assert "hunter2" not in answer
+    assert secret in hub.home.settings_file.read_text()
+    assert secret not in hub.log()
+    for name in ("GROQ_API_KEY", "SEARXNG_URL"):
+        assert not hub.http.post("/settings", json={"name": name, "value": ""}).json()["isSet"]
+
+
+@pytest.mark.req("UX-02", "I-03")
+def test_a_device_cannot_set_what_would_make_it_the_owner(hub: HubProcess) -> None:
+    made = hub.http.post("/tokens", json={"name": "phone", "kind": "device"}).json()
+    with httpx.Client(base_url=hub.url, headers={"X-Annabelle-Token": made["secret"]}) as phone:
+        for name in ("ANNABELLE_TOKEN", "EXTRA_SERVERS_PATH", "OP_PATH", "CODEXEC_CONTAINER_ENGINE"):
+            assert setting(hub, name, phone)["terminalOnly"]
+            assert phone.post("/settings", json={"name": name, "value": "x" * 20}).status_code == 403, name
+        assert phone.post("/settings", json={"name": "USER_NAME", "value": "Ada"}).status_code == 200
+    assert not setting(hub, "OP_PATH")["terminalOnly"]
+    hub.http.post("/tokens/phone/revoke")
+
+
+@pytest.mark.req("UX-02")
+def test_a_wrong_value_in_the_file_is_shown_with_its_sentence_and_can_be_mended(hub: HubProcess) -> None:
+    hub.home.settings_file.write_text("BACKUP_KEEP=many\n")
+    assert "BACKUP_KEEP is not valid" in str(setting(hub, "BACKUP_KEEP")["problem"])
+    assert hub.http.post("/settings", json={"name": "BACKUP_KEEP", "value": "5"}).json()["problem"] is None
+
+
 @pytest.mark.req("UX-02")
 def test_only_the_owner_looks_after_the_install(hub: HubProcess) -> None:
     token = add_user(hub.home.users_file, "ada")
     with httpx.Client(base_url=hub.url, headers={"X-Annabelle-Token": token}) as ada:
-        for path in ("/diagnosis",):
+        for path in ("/diagnosis", "/settings"):
             assert ada.get(path).status_code == 403, path
-        for path in ("/diagnosis/fix",):
+        for path in ("/diagnosis/fix", "/settings"):
             assert ada.post(path, json={}).status_code == 403, path
     remove_user(hub.home.users_file, "ada")

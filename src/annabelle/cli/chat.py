@@ -25,10 +25,10 @@ from annabelle.cli.conversation import CHANNEL, Conversation
 from annabelle.cli.failure import print_error
 from annabelle.cli.hub_client import CliHubClient, find_hub
 from annabelle.cli.hub_process import HubSession, running_hub, temporary_hub
+from annabelle.cli.hub_settings import read_hub_settings
 from annabelle.cli.logs import LogFollower
 from annabelle.cli.options import DEFAULT_CHAT, Agent, Chat, Json, New, command_app
 from annabelle.cli.output import ChatScreen, clean, print_json, print_line, print_paragraph
-from annabelle.cli.settings_file import read_hub_settings
 from annabelle.cli.spinner import Spinner, clear_status
 from annabelle.cli.terminal_input import LinePrompt, read_answer
 from annabelle.core.errors import AlreadyRunning, AnnabelleError, CallerMistake, HubUnreachable, Unavailable

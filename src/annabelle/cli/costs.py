@@ -11,10 +11,10 @@ from annabelle.cli.hub_client import CliHubClient, ask_hub, get_json, post_json
 from annabelle.cli.hub_process import running_hub
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import clean, print_json, print_line, print_outcome, print_paragraph, print_table
-from annabelle.cli.settings_file import SettingsFile, check_value, find_setting
 from annabelle.core.errors import HubUnreachable
 from annabelle.core.home import Home
 from annabelle.core.settings import load_settings
+from annabelle.core.settings_file import SettingsFile, check_value, find_setting
 from annabelle.core.tools import JsonObject
 
 Grouping = Literal["day", "agent", "goal", "model", "purpose", "user"]

@@ -19,13 +19,13 @@ from annabelle.cli.model_line import describe_model
 from annabelle.cli.models import download, find_listed, make_progress, settings_for
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import clean, print_json, print_line, print_paragraph
-from annabelle.cli.settings_file import SettingsFile, check_value, find_setting, find_zone
 from annabelle.cli.spinner import Spinner
 from annabelle.cli.terminal_input import ask_line, check_line, read_answer
 from annabelle.core.connections import KINDS
 from annabelle.core.errors import AnnabelleError, CallerMistake, ConfigMistake
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings, load_settings
+from annabelle.core.settings_file import SettingsFile, check_value, find_setting, find_zone
 from annabelle.llm.gguf_models import PACKAGED, GgufModel, GgufRegistry
 from annabelle.llm.model_discovery import (
     LocalModel,

@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from annabelle.cli.hub_process import running_hub
+from annabelle.cli.hub_settings import read_hub_settings
 from annabelle.cli.model_line import describe_model
 from annabelle.cli.options import Json, command_app, run_by_default
 from annabelle.cli.output import print_json, print_line, print_outcome, print_paragraph, print_table
-from annabelle.cli.settings_file import SettingsFile, read_hub_settings
 from annabelle.core.errors import CallerMistake, ConfigMistake, NotFound
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings, load_settings
+from annabelle.core.settings_file import SettingsFile
 from annabelle.llm.gguf_models import PACKAGED, GgufModel, GgufRegistry, download_model as fetch, find_packaged_weights
 from annabelle.llm.providers import PROVIDERS, ModelProvider, configured_key, configured_model
 

@@ -34,6 +34,7 @@ from annabelle.hub.api import (
     page,
     rules,
     servers,
+    settings,
     skills,
     status,
     tasks,
@@ -103,6 +104,7 @@ def make_app(hub: HubContext, mcp: ASGIApp | None = None) -> RequestGuard:
         audit,
         costs,
         diagnosis,
+        settings,
         page,
     ):
         # Not `include_router`, which would build every route again with the first request.
