@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 
 import httpx
 import pytest
 
 from annabelle.hub.security.users_file import add_user, remove_user
-from hub.hubs import HubProcess, fresh_home
+from hub.hubs import HubProcess, fresh_home, wait_for
 from support.few_servers import only
 from support.scripted_model import ScriptedServer
+from support.scripted_model.file_server import FileServer
+
+CONTENT = bytes(range(256)) * 4000
 
 
 @pytest.fixture(scope="module")
@@ -102,12 +106,57 @@ def test_a_wrong_value_in_the_file_is_shown_with_its_sentence_and_can_be_mended(
     assert hub.http.post("/settings", json={"name": "BACKUP_KEEP", "value": "5"}).json()["problem"] is None
 
 
+@pytest.mark.req("UX-02", "LLM-02")
+def test_models_say_what_they_are_used_for_and_one_is_tested_and_chosen(hub: HubProcess) -> None:
+    found = hub.http.get("/models").json()
+    assert found["answering"].startswith("scripted at the OpenAI-compatible server answers")
+    assert (found["works"], found["afterRestart"]) == (True, None)
+    uses = {one["purpose"]: one["model"] for one in found["uses"]}
+    assert uses["answers of annabelle"] == "compatible:scripted"
+    assert uses["reading your orders"] == "none: rules alone decide"
+    options = {one["name"]: one for one in found["options"]}
+    assert options["groq:llama-3.3-70b-versatile"]["setting"] == "GROQ_API_KEY"
+    assert options["smollm2-135m"]["state"] == "ready"
+
+    tested = hub.http.post("/models/test", json={"name": "groq"}).json()
+    assert (tested["works"], "GROQ_API_KEY is not set" in tested["text"]) == (False, True)
+    assert hub.http.post("/models/test", json={"name": "smollm2-135m"}).json()["works"]
+    assert hub.http.post("/models/test", json={"name": "nothing"}).status_code == 404
+    chosen = hub.http.post("/models/use", json={"name": "ollama:qwen3"}).json()
+    assert chosen["overridden"] == ["THINKER_LLM_PROVIDER"], "the tests set it"
+    assert hub.home.settings_file.read_text().endswith("THINKER_LLM_PROVIDER=ollama\nOLLAMA_MODEL=qwen3\n")
+    assert hub.http.post("/models/use", json={"name": "ollama", "key": "k"}).status_code == 400
+    assert hub.http.post("/models/use", json={"name": "auto"}).status_code == 200
+    assert "THINKER_LLM_PROVIDER" not in hub.home.settings_file.read_text()
+
+
+@pytest.mark.req("UX-02", "LLM-03")
+def test_a_model_is_fetched_in_the_background_checked_and_goes_on_after_a_break(hub: HubProcess) -> None:
+    def state() -> dict[str, object]:
+        return next(one for one in hub.http.get("/models").json()["downloads"] if one["name"] == "tiny")
+
+    with FileServer(CONTENT) as files:
+        wanted = {"name": "tiny", "url": files.url, "sha256": hashlib.sha256(CONTENT).hexdigest()}
+        files.break_after = 300_000
+        assert hub.http.post("/models/pull", json=wanted).status_code == 202
+        wait_for(lambda: state()["state"] == "failed", "a broken download")
+        assert "goes on where it stopped" in str(state()["problem"])
+        files.break_after = None
+        hub.http.post("/models/pull", json={"name": "tiny"})
+        wait_for(lambda: state()["state"] == "done", "the whole model")
+        assert files.ranges[-1].startswith("bytes=")
+        assert (state()["done"], (hub.home.models / "tiny.gguf").read_bytes()) == (len(CONTENT), CONTENT)
+    assert hub.http.post("/models/pull", json={"name": "unknown"}).status_code == 404
+    assert hub.http.post("/models/pull", json={"name": "A B", "url": "ftp://x"}).status_code == 422
+    assert hub.http.post("/models/pull/cancel", json={"name": "tiny"}).status_code == 404
+
+
 @pytest.mark.req("UX-02")
 def test_only_the_owner_looks_after_the_install(hub: HubProcess) -> None:
     token = add_user(hub.home.users_file, "ada")
     with httpx.Client(base_url=hub.url, headers={"X-Annabelle-Token": token}) as ada:
-        for path in ("/diagnosis", "/settings"):
+        for path in ("/diagnosis", "/settings", "/models"):
             assert ada.get(path).status_code == 403, path
-        for path in ("/diagnosis/fix", "/settings"):
+        for path in ("/diagnosis/fix", "/settings", "/models/use", "/models/pull"):
             assert ada.post(path, json={}).status_code == 403, path
     remove_user(hub.home.users_file, "ada")

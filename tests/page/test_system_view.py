@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from hub.hubs import HubProcess, fresh_home
 from page.browsing import Visit
 from support.few_servers import only
 from support.scripted_model import ScriptedServer
+from support.scripted_model.file_server import FileServer
 from support.servers import mailer
 from support.timing import seconds
 from support.toolbox import SERVERS
@@ -121,3 +123,26 @@ def test_a_setting_is_found_changed_refused_and_put_back(visit: Visit) -> None:
     assert "gsk_of_nobody" not in page.content()
     refused = [one for one in visit.errors if "422" in one]
     assert (visit.foreign, visit.errors) == ([], refused)
+
+
+@pytest.mark.req("UX-02", "LLM-03")
+def test_models_are_shown_tested_fetched_and_chosen(visit: Visit) -> None:
+    page = visit.sign_in()
+    visit.go("system/models")
+    expect(page.get_by_text("scripted at the OpenAI-compatible server answers")).to_be_visible()
+    used = page.get_by_role("region", name="Models and what they are used for")
+    expect(used.get_by_role("row", name="answers of annabelle")).to_contain_text("compatible:scripted")
+    page.get_by_role("button", name="Test compatible:scripted").click()
+    expect(page.locator(".toast").filter(has_text="scripted at the OpenAI-compatible server answers")).to_be_visible()
+    content = bytes(range(256)) * 400
+    with FileServer(content) as files:
+        page.get_by_text("Fetch a model that is not in the list").click()
+        page.get_by_label("Name").fill("tiny")
+        page.get_by_label("Address of a GGUF file").fill(files.url)
+        page.get_by_label("SHA-256 of the file").fill(hashlib.sha256(content).hexdigest())
+        page.get_by_role("button", name="Fetch", exact=True).click()
+        expect(page.locator("[data-download=tiny] .badge")).to_have_text("done")
+    page.get_by_role("button", name="Use tiny").click()
+    expect(page.get_by_text("The environment sets THINKER_LLM_PROVIDER")).to_be_visible()
+    assert "EMBEDDED_MODEL=tiny" in visit.hub.home.settings_file.read_text()
+    assert (visit.foreign, visit.errors) == ([], [])

@@ -173,11 +173,13 @@ class _TerminalChat:
 def _load_models() -> None:
     """Import model selection while the hub starts, because it is slow."""
     importlib.import_module("annabelle.cli.model_line")
+    importlib.import_module("annabelle.llm.model_catalogue")
 
 
 async def _build_greeting(home: Home, session: HubSession, status: JsonObject, agent_id: str | None) -> str | None:
     """Which model answers by the settings of the running hub; None if unknown."""
-    from annabelle.cli.model_line import describe_model, find_profile  # noqa: PLC0415  loaded while the hub starts
+    from annabelle.cli.model_line import find_profile  # noqa: PLC0415  loaded while the hub starts
+    from annabelle.llm.model_catalogue import describe_model  # noqa: PLC0415
 
     settings = load_settings(home) if session.own is not None else read_hub_settings(home, session.note)
     return (

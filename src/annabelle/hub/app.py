@@ -29,6 +29,7 @@ from annabelle.hub.api import (
     histories,
     memory,
     messages,
+    models,
     notes,
     openai,
     page,
@@ -105,6 +106,7 @@ def make_app(hub: HubContext, mcp: ASGIApp | None = None) -> RequestGuard:
         costs,
         diagnosis,
         settings,
+        models,
         page,
     ):
         # Not `include_router`, which would build every route again with the first request.
