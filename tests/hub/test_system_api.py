@@ -151,12 +151,43 @@ def test_a_model_is_fetched_in_the_background_checked_and_goes_on_after_a_break(
     assert hub.http.post("/models/pull/cancel", json={"name": "tiny"}).status_code == 404
 
 
+@pytest.mark.req("UX-02", "TRU-07")
+def test_the_audit_is_checked_and_what_is_about_safety_is_found(hub: HubProcess) -> None:
+    found = hub.http.get("/audit/verify").json()
+    assert (found["intact"], found["text"].startswith("The audit is whole: ")) == (True, True)
+    hub.http.post("/stop", json={})
+    hub.http.post("/resume", json={})
+    kinds = [one["kind"] for one in hub.http.get("/audit", params={"safety": True, "last": 5}).json()["records"]]
+    assert (kinds[-2:], len(kinds)) == (["stop", "stop"], 5)
+    assert not {"tool", "server", "message"} & set(kinds)
+
+
+@pytest.mark.req("UX-02")
+@pytest.mark.incident("I-03")
+def test_a_session_of_the_page_takes_back_tokens_that_may_do_no_more_than_itself(hub: HubProcess) -> None:
+    for name, kind in (("tablet", "device"), ("laptop", "person")):
+        hub.http.post("/tokens", json={"name": name, "kind": kind})
+    code = hub.http.post("/page/links").json()["path"].partition("=")[2]
+    with httpx.Client(base_url=hub.url) as browser:
+        browser.headers["X-Annabelle-Page"] = browser.post("/page/session", json={"code": code}).json()["key"]
+        listed = browser.get("/page/session/tokens").json()["tokens"]
+        assert {"main", "tablet", "laptop"} <= {one["name"] for one in listed}
+        assert browser.post("/page/session/tokens/tablet/revoke").status_code == 200
+        refused = browser.post("/page/session/tokens/laptop/revoke")
+        assert (refused.status_code, refused.json()["error"]["hint"][-30:]) == (403, "annabelle tokens revoke laptop")
+        assert browser.post("/page/session/tokens/main/revoke").status_code == 403
+        assert browser.post("/page/session/tokens/nothing/revoke").status_code == 404
+        assert browser.get("/tokens").status_code == 403
+    assert "tablet" not in hub.home.users_file.read_text()
+    assert hub.http.get("/page/session/tokens").status_code == 403, "others use /tokens"
+
+
 @pytest.mark.req("UX-02")
 def test_only_the_owner_looks_after_the_install(hub: HubProcess) -> None:
     token = add_user(hub.home.users_file, "ada")
     with httpx.Client(base_url=hub.url, headers={"X-Annabelle-Token": token}) as ada:
-        for path in ("/diagnosis", "/settings", "/models"):
+        for path in ("/diagnosis", "/settings", "/models", "/audit/verify", "/page/session/tokens"):
             assert ada.get(path).status_code == 403, path
-        for path in ("/diagnosis/fix", "/settings", "/models/use", "/models/pull"):
+        for path in ("/diagnosis/fix", "/settings", "/models/use", "/models/pull", "/page/session/tokens/x/revoke"):
             assert ada.post(path, json={}).status_code == 403, path
     remove_user(hub.home.users_file, "ada")

@@ -146,3 +146,23 @@ def test_models_are_shown_tested_fetched_and_chosen(visit: Visit) -> None:
     expect(page.get_by_text("The environment sets THINKER_LLM_PROVIDER")).to_be_visible()
     assert "EMBEDDED_MODEL=tiny" in visit.hub.home.settings_file.read_text()
     assert (visit.foreign, visit.errors) == ([], [])
+
+
+@pytest.mark.req("UX-02", "TRU-07")
+def test_what_is_about_safety_is_listed_checked_and_tokens_are_taken_back(visit: Visit) -> None:
+    hub = visit.hub
+    hub.http.post("/tokens", json={"name": "tablet", "kind": "device"})
+    hub.http.post("/stop", json={})
+    hub.http.post("/resume", json={})
+    page = visit.sign_in()
+    visit.go("system/security")
+    expect(page.get_by_role("region", name="Audit records").get_by_text("stop").first).to_be_visible()
+    page.get_by_role("button", name="Check the audit").click()
+    expect(page.get_by_text("The audit is whole")).to_be_visible()
+    page.get_by_label("Which records").select_option("server")
+    expect(page.get_by_role("region", name="Audit records").get_by_role("row").nth(1)).to_contain_text("server")
+    page.get_by_role("button", name="Take back tablet").click()
+    page.get_by_role("dialog").get_by_role("button", name="Take it back").click()
+    expect(page.get_by_role("button", name="Take back tablet")).to_be_hidden()
+    assert "tablet" not in hub.home.users_file.read_text()
+    assert (visit.foreign, visit.errors) == ([], [])
