@@ -183,10 +183,37 @@ def test_a_session_of_the_page_takes_back_tokens_that_may_do_no_more_than_itself
 
 
 @pytest.mark.req("UX-02")
+def test_a_log_is_read_filtered_and_followed_with_its_secrets_masked(hub: HubProcess) -> None:
+    names = {one["name"] for one in hub.http.get("/logs").json()["logs"]}
+    assert {"hub", "filer"} <= names
+    found = hub.http.get("/logs/hub", params={"lines": 1000}).json()
+    assert any("The hub is ready" in line for line in found["lines"])
+    ready = hub.http.get("/logs/hub", params={"words": "THE HUB IS READY"}).json()["lines"]
+    assert len(ready) == 1
+    with (hub.home.logs / "hub.log").open("a") as log:
+        log.write(f"one more line with {hub.token}\n")
+    more = hub.http.get("/logs/hub", params={"position": found["position"]}).json()
+    assert more["lines"][-1].startswith("one more line with ")
+    assert hub.token not in str(more)
+    again = hub.http.get("/logs/hub", params={"position": more["position"], "words": "one more line"}).json()
+    assert again["lines"] == []
+    for name in ("nothing", "..%2fannabelle", "audit"):
+        assert hub.http.get(f"/logs/{name}").status_code == 404, name
+
+
+@pytest.mark.req("UX-02")
 def test_only_the_owner_looks_after_the_install(hub: HubProcess) -> None:
     token = add_user(hub.home.users_file, "ada")
     with httpx.Client(base_url=hub.url, headers={"X-Annabelle-Token": token}) as ada:
-        for path in ("/diagnosis", "/settings", "/models", "/audit/verify", "/page/session/tokens"):
+        for path in (
+            "/diagnosis",
+            "/settings",
+            "/models",
+            "/audit/verify",
+            "/logs",
+            "/logs/hub",
+            "/page/session/tokens",
+        ):
             assert ada.get(path).status_code == 403, path
         for path in ("/diagnosis/fix", "/settings", "/models/use", "/models/pull", "/page/session/tokens/x/revoke"):
             assert ada.post(path, json={}).status_code == 403, path

@@ -166,3 +166,21 @@ def test_what_is_about_safety_is_listed_checked_and_tokens_are_taken_back(visit:
     expect(page.get_by_role("button", name="Take back tablet")).to_be_hidden()
     assert "tablet" not in hub.home.users_file.read_text()
     assert (visit.foreign, visit.errors) == ([], [])
+
+
+@pytest.mark.req("UX-02")
+def test_a_log_is_filtered_and_followed(visit: Visit) -> None:
+    page = visit.sign_in()
+    visit.go("system/servers")
+    page.locator("[data-server=filer] summary").first.click()
+    page.locator("[data-server=filer]").get_by_role("link", name="Log").click()
+    expect(page.get_by_label("Log of")).to_have_value("filer")
+    page.get_by_label("Log of").select_option("hub")
+    lines = page.get_by_label("Lines of the log")
+    expect(lines).to_contain_text("The hub is ready")
+    page.get_by_label("Only lines with").fill("a line of this test")
+    expect(lines).not_to_contain_text("The hub is ready")
+    with (visit.hub.home.logs / "hub.log").open("a") as log:
+        log.write("<b>here</b> is a line of this test\nand another line\n")
+    expect(lines).to_have_text("<b>here</b> is a line of this test")
+    assert (visit.foreign, visit.errors) == ([], [])

@@ -26,7 +26,6 @@ from annabelle.cli.failure import print_error
 from annabelle.cli.hub_client import CliHubClient, find_hub
 from annabelle.cli.hub_process import HubSession, running_hub, temporary_hub
 from annabelle.cli.hub_settings import read_hub_settings
-from annabelle.cli.logs import LogFollower
 from annabelle.cli.options import DEFAULT_CHAT, Agent, Chat, Json, New, command_app
 from annabelle.cli.output import ChatScreen, clean, print_json, print_line, print_paragraph
 from annabelle.cli.spinner import Spinner, clear_status
@@ -34,6 +33,7 @@ from annabelle.cli.terminal_input import LinePrompt, read_answer
 from annabelle.core.errors import AlreadyRunning, AnnabelleError, CallerMistake, HubUnreachable, Unavailable
 from annabelle.core.home import Home
 from annabelle.core.ids import new_id
+from annabelle.core.log_tail import LogFollower
 from annabelle.core.settings import load_settings
 from annabelle.core.tools import JsonObject
 from annabelle.core.turn_view import ApprovalAsked, NoticeAdded, ReplySent, TurnChange

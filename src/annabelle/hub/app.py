@@ -27,6 +27,7 @@ from annabelle.hub.api import (
     feed,
     goals,
     histories,
+    logs,
     memory,
     messages,
     models,
@@ -107,6 +108,7 @@ def make_app(hub: HubContext, mcp: ASGIApp | None = None) -> RequestGuard:
         diagnosis,
         settings,
         models,
+        logs,
         page,
     ):
         # Not `include_router`, which would build every route again with the first request.

@@ -46,7 +46,8 @@ export async function show(root) {
 }
 
 function recordTable(rows) {
-  const facts = (one) => Object.entries(one.facts).filter(([, value]) => value !== null && value !== "").map(([name, value]) => [h("span", { className: "hint" }, `${name} `), `${Array.isArray(value) ? value.join(", ") : value} `]);
+  const words = (value) => (Array.isArray(value) ? value.join(", ") : typeof value === "object" ? JSON.stringify(value) : value);
+  const facts = (one) => Object.entries(one.facts).filter(([, value]) => value !== null && value !== "").map(([name, value]) => [h("span", { className: "hint" }, `${name} `), `${words(value)} `]);
   const columns = [
     { label: "Time", cell: (one) => time(one.at) },
     { label: "Kind", cell: (one) => badge(one.kind) },
