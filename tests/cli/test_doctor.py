@@ -256,7 +256,7 @@ def test_a_disk_with_little_space_is_noticed(
 
 def test_a_missing_packaged_model_is_noticed(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
     assert doctor.find("packaged-models") == []
-    monkeypatch.setattr(installation, "find_packaged_weights", lambda: None)
+    monkeypatch.setattr("annabelle.llm.gguf_models.find_packaged_weights", lambda: None)
     assert len(doctor.find("packaged-models")) == 1
 
 

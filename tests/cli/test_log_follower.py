@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from annabelle.cli.logs import LogFollower
+from annabelle.core.log_tail import LogFollower
 
 
 def test_only_whole_new_lines_are_given_once(tmp_path: Path):
@@ -37,3 +37,15 @@ def test_a_rotated_file_is_followed_into_its_successor(tmp_path: Path):
     assert follower.new_lines() == ["new"]
     path.write_text("x\n")
     assert follower.new_lines() == ["x"]
+
+
+def test_another_follower_goes_on_where_the_first_one_was(tmp_path: Path):
+    path = tmp_path / "hub.log"
+    path.write_text("old\n")
+    position = LogFollower(path).position
+    with path.open("a") as log:
+        log.write("new\n")
+    later = LogFollower(path, position)
+    assert later.new_lines() == ["new"]
+    assert LogFollower(path, later.position).new_lines() == []
+    assert LogFollower(path, "nonsense").new_lines() == []

@@ -31,18 +31,8 @@ def verify(json: Json = False) -> None:
             raise typer.Exit(StorageTrouble.exit_code)
         return
     if verdict.problem is not None:
-        raise StorageTrouble(verdict.problem.text, hint="What stands before it is whole.")
-    if verdict.last is None:
-        print_paragraph("Nothing was recorded yet.")
-        return
-    dropped = f" Records up to {verdict.dropped} were dropped by rotation." if verdict.dropped else ""
-    torn = (
-        f" A line of {verdict.torn} bytes is being written, or was when Annabelle was killed." if verdict.torn else ""
-    )
-    print_paragraph(
-        f"The audit is whole: {verdict.records} records, {verdict.first} to {verdict.last.n}.{dropped}{torn}"
-        f" The last one's hash is {verdict.last.hash}"
-    )
+        raise StorageTrouble(verdict.describe(), hint="What stands before it is whole.")
+    print_paragraph(verdict.describe())
     for incident in verdict.incidents[-_SHOWN:]:
         print_paragraph(incident)
     if len(verdict.incidents) > _SHOWN:

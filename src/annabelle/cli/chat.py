@@ -26,7 +26,6 @@ from annabelle.cli.failure import print_error
 from annabelle.cli.hub_client import CliHubClient, find_hub
 from annabelle.cli.hub_process import HubSession, running_hub, temporary_hub
 from annabelle.cli.hub_settings import read_hub_settings
-from annabelle.cli.logs import LogFollower
 from annabelle.cli.options import DEFAULT_CHAT, Agent, Chat, Json, New, command_app
 from annabelle.cli.output import ChatScreen, clean, print_json, print_line, print_paragraph
 from annabelle.cli.spinner import Spinner, clear_status
@@ -34,6 +33,7 @@ from annabelle.cli.terminal_input import LinePrompt, read_answer
 from annabelle.core.errors import AlreadyRunning, AnnabelleError, CallerMistake, HubUnreachable, Unavailable
 from annabelle.core.home import Home
 from annabelle.core.ids import new_id
+from annabelle.core.log_tail import LogFollower
 from annabelle.core.settings import load_settings
 from annabelle.core.tools import JsonObject
 from annabelle.core.turn_view import ApprovalAsked, NoticeAdded, ReplySent, TurnChange
@@ -173,11 +173,13 @@ class _TerminalChat:
 def _load_models() -> None:
     """Import model selection while the hub starts, because it is slow."""
     importlib.import_module("annabelle.cli.model_line")
+    importlib.import_module("annabelle.llm.model_catalogue")
 
 
 async def _build_greeting(home: Home, session: HubSession, status: JsonObject, agent_id: str | None) -> str | None:
     """Which model answers by the settings of the running hub; None if unknown."""
-    from annabelle.cli.model_line import describe_model, find_profile  # noqa: PLC0415  loaded while the hub starts
+    from annabelle.cli.model_line import find_profile  # noqa: PLC0415  loaded while the hub starts
+    from annabelle.llm.model_catalogue import describe_model  # noqa: PLC0415
 
     settings = load_settings(home) if session.own is not None else read_hub_settings(home, session.note)
     return (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import os
 import sys
 from typing import Annotated, cast
 
@@ -17,7 +16,7 @@ from annabelle.cli.output import print_json, print_line, print_table
 from annabelle.core.errors import CallerMistake
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings, load_settings
-from annabelle.core.settings_file import SettingsFile, check_value, find_setting, is_secret
+from annabelle.core.settings_file import SettingsFile, check_value, find_setting, find_text, format_value, is_secret
 
 MASK = "••••••••"
 
@@ -36,7 +35,12 @@ def list_settings(
     home = Home.from_environment()
     settings, in_file = load_settings(home), SettingsFile(home.settings_file).values()
     rows = [
-        (name, _format_value(getattr(settings, field_name), field), _origin(name, in_file), field.description or "")
+        (
+            name,
+            _format_value(getattr(settings, field_name), field),
+            find_text(name, in_file)[0],
+            field.description or "",
+        )
         for field_name, field in Settings.model_fields.items()
         if words.lower() in f"{(name := field_name.upper())} {field.description}".lower()
     ]
@@ -98,15 +102,11 @@ def _ask(name: str, field: FieldInfo) -> str:
 def _format_value(value: object, field: FieldInfo) -> str:
     if isinstance(value, SecretStr) or is_secret(field):
         return MASK if value is not None and cast("SecretStr", value).get_secret_value() else ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "" if value is None else str(value)
+    return format_value(value)
 
 
 def _origin(name: str, in_file: dict[str, str]) -> str:
-    if any(known.upper() == name and value for known, value in os.environ.items()):
-        return "environment"
-    return "home" if in_file.get(name) else "default"
+    return find_text(name, in_file)[0]
 
 
 def _print_outcome(name: str, text: str, home: Home, json: bool) -> None:

@@ -15,8 +15,7 @@ import typer
 
 from annabelle.cli.connect.accounts import read_state
 from annabelle.cli.hub_process import running_hub
-from annabelle.cli.model_line import describe_model
-from annabelle.cli.models import download, find_listed, make_progress, settings_for
+from annabelle.cli.models import download, make_progress
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import clean, print_json, print_line, print_paragraph
 from annabelle.cli.spinner import Spinner
@@ -27,9 +26,9 @@ from annabelle.core.home import Home
 from annabelle.core.settings import Settings, load_settings
 from annabelle.core.settings_file import SettingsFile, check_value, find_setting, find_zone
 from annabelle.llm.gguf_models import PACKAGED, GgufModel, GgufRegistry
+from annabelle.llm.model_catalogue import describe_model, find_key_owner, find_listed, settings_for, try_key
 from annabelle.llm.model_discovery import (
     LocalModel,
-    check_key,
     find_local_models,
     list_recommended,
     machine_memory_gb,
@@ -146,7 +145,7 @@ class Setup:
         """By the word of an option: a name of a model is fetched if it is not there."""
         provider = PROVIDERS.get(named.partition(":")[0])  # pyright: ignore[reportArgumentType, reportCallIssue]
         if key is not None:
-            if provider is None or not provider.needs_key:
+            if find_key_owner(named) is None:
                 raise CallerMistake(
                     "The key was not taken, because no provider is named that it belongs to.",
                     hint="Name it, as in: annabelle init --model groq --key-stdin",
@@ -182,15 +181,10 @@ class Setup:
 
     def _save_key(self, provider: ModelProvider, key: str) -> None:
         with Spinner(f"Asking {provider.label} whether the key works"):
-            state = asyncio.run(check_key(self._settings, provider, key))
-        if state == "wrong":
-            raise ConfigMistake(f"{provider.label} does not accept this key. It was not kept.", hint="Copy it again.")
+            outcome = asyncio.run(try_key(self._settings, provider, key))
         self.save(provider.key_variable, key)
         if not self.quiet:
-            good = f"The key works; {provider.label} answers."
-            print_paragraph(
-                good if state == "good" else f"{provider.label} cannot be reached; the key is kept untested."
-            )
+            print_paragraph(outcome)
 
     def _fetchable(self, *, with_ollama: bool) -> list[_Option]:
         registry, memory = GgufRegistry(self.home), machine_memory_gb()

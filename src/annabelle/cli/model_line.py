@@ -1,4 +1,4 @@
-"""Describes which model answers and how to get a better one."""
+"""Which model answers an agent's messages, as the hub and its traces say."""
 
 from __future__ import annotations
 
@@ -6,29 +6,12 @@ from typing import cast
 
 from annabelle.cli.hub_client import CliHubClient
 from annabelle.core.contract import AgentProfile
-from annabelle.core.errors import AnnabelleError
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
 from annabelle.core.trace import read_trace
 from annabelle.core.trace_export import parse_spans
-from annabelle.llm.model_discovery import find_trouble
-from annabelle.llm.model_selection import ModelChooser
 from annabelle.llm.providers import PROVIDERS
-
-
-async def describe_model(home: Home, settings: Settings, profile: AgentProfile | None = None) -> str:
-    """The model that answers with these settings and why, or why it cannot. Its server is asked."""
-    try:
-        selection = await ModelChooser(
-            settings, home, profile or AgentProfile(agent_id=settings.thinker_agent_id)
-        ).choose()
-    except AnnabelleError as error:
-        return " ".join(filter(None, [error.message, error.hint]))
-    trouble = await find_trouble(selection)
-    if trouble is None:
-        return selection.choice.explanation
-    return " ".join(filter(None, [trouble.message, trouble.hint, f"Then {selection.choice.explanation}"]))
 
 
 def find_profile(status: JsonObject, agent_id: str | None, settings: Settings) -> AgentProfile | None:

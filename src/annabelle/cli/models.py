@@ -13,15 +13,13 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from annabelle.cli.hub_process import running_hub
 from annabelle.cli.hub_settings import read_hub_settings
-from annabelle.cli.model_line import describe_model
 from annabelle.cli.options import Json, command_app, run_by_default
 from annabelle.cli.output import print_json, print_line, print_outcome, print_paragraph, print_table
-from annabelle.core.errors import CallerMistake, ConfigMistake, NotFound
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings, load_settings
 from annabelle.core.settings_file import SettingsFile
-from annabelle.llm.gguf_models import PACKAGED, GgufModel, GgufRegistry, download_model as fetch, find_packaged_weights
-from annabelle.llm.providers import PROVIDERS, ModelProvider, configured_key, configured_model
+from annabelle.llm.gguf_models import GgufModel, GgufRegistry, download_model as fetch
+from annabelle.llm.model_catalogue import build_model, describe_model, list_options, settings_for
 
 app = command_app("List, fetch and choose models.")
 
@@ -33,7 +31,7 @@ def list_models(json: Json = False) -> None:
     home = Home.from_environment()
     settings, registry = load_settings(home), GgufRegistry(home)
     answering, later = _describe_answering(home, settings)
-    rows = [*_embedded_rows(registry), *_provider_rows(settings)]
+    rows = [(one.name, one.kind, one.state_text, one.note) for one in list_options(settings, registry)]
     if json:
         print_json(
             {
@@ -61,7 +59,7 @@ def pull(
     home = Home.from_environment().prepare()
     registry = GgufRegistry(home)
     if url is not None:
-        registry.remember(_build_model(name, url, sha256))
+        registry.remember(build_model(name, url, sha256))
     path = download(registry, registry.find(name), quiet=json)
     data = {"name": name, "path": str(path), "bytes": path.stat().st_size}
     print_outcome(data, f"{name} is in {path}. To let it answer: annabelle models use {name}", json=json)
@@ -112,89 +110,6 @@ def download(registry: GgufRegistry, model: GgufModel, *, quiet: bool) -> Path:
         return asyncio.run(
             fetch(registry, model, lambda done, total: progress.update(task, completed=done, total=total))
         )
-
-
-def settings_for(name: str, registry: GgufRegistry) -> dict[str, str]:
-    """The settings for a choice; an empty value removes the setting."""
-    provider, colon, model = name.partition(":")
-    if colon and not model:
-        raise CallerMistake(f"{name} names no model.", hint=f"Put one behind the colon, or write just {provider}.")
-    if name == "auto":
-        return {"THINKER_LLM_PROVIDER": "", "EMBEDDED_MODEL": ""}
-    if provider == "embedded":
-        return {"THINKER_LLM_PROVIDER": "embedded", "EMBEDDED_MODEL": model}
-    if provider in PROVIDERS:
-        known = PROVIDERS[provider]
-        return {"THINKER_LLM_PROVIDER": provider} | ({known.model_variable: model} if model else {})
-    if name == PACKAGED:
-        return {"THINKER_LLM_PROVIDER": "embedded", "EMBEDDED_MODEL": ""}
-    found = find_listed(registry, name)
-    if not registry.file_of(found).exists():
-        raise CallerMistake(f"{name} is not fetched yet.", hint=f"Fetch it first: annabelle models pull {name}")
-    return {"THINKER_LLM_PROVIDER": "embedded", "EMBEDDED_MODEL": name}
-
-
-def find_listed(registry: GgufRegistry, name: str) -> GgufModel:
-    """The model of that name, which is no provider's."""
-    try:
-        return registry.find(name)
-    except NotFound as error:
-        raise NotFound(
-            f"{name!r} is neither a provider nor a model of the list.", hint="annabelle models shows what there is."
-        ) from error
-
-
-def _embedded_rows(registry: GgufRegistry) -> list[tuple[str, str, str, str]]:
-    packaged = (
-        PACKAGED,
-        "embedded",
-        "ready" if find_packaged_weights() else "not installed",
-        "Came with the install; small.",
-    )
-    rest = [
-        (
-            model.name,
-            "embedded",
-            "ready" if registry.file_of(model).exists() else _format_size(model),
-            model.note or model.title,
-        )
-        for model in registry.models()
-        if model.name != PACKAGED
-    ]
-    return [packaged, *rest]
-
-
-def _format_size(model: GgufModel) -> str:
-    return f"to pull, {model.size / 1e6:.0f} MB" if model.size else "to pull"
-
-
-def _provider_rows(settings: Settings) -> list[tuple[str, str, str, str]]:
-    rows: list[tuple[str, str, str, str]] = []
-    for provider in PROVIDERS.values():
-        if provider.name != "embedded":
-            name = f"{provider.name}:{configured_model(settings, provider)}".rstrip(":")
-            rows.append((name, "provider", _readiness(settings, provider), provider.label))
-    return rows
-
-
-def _readiness(settings: Settings, provider: ModelProvider) -> str:
-    if configured_key(settings, provider) is not None:
-        return "ready"
-    if provider.needs_key:
-        return f"needs {provider.key_variable}"
-    if provider.name == "compatible" and not settings.compatible_base_url:
-        return f"needs {provider.url_variable}"
-    return "if it runs"
-
-
-def _build_model(name: str, url: str, sha256: str | None) -> GgufModel:
-    try:
-        return GgufModel(name=name, title=name, url=url, sha256=sha256.lower() if sha256 else None)
-    except ValueError as error:
-        raise ConfigMistake(
-            "This can not be a model of the list: the name is short and lower case, the address begins with http, "
-            "the checksum has 64 hexadecimal digits."
-        ) from error
 
 
 def make_progress(*, quiet: bool) -> Progress:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from annabelle.core.errors import ConfigMistake, first_problem
+from annabelle.core.errors import ConfigMistake, OperatorMistake, explain_os_error, first_problem
 from annabelle.core.models import CamelModel
 
 M = TypeVar("M", bound=BaseModel)
@@ -61,3 +65,16 @@ class ConfigFile:
             raise ConfigMistake(f"{self.path}: not UTF-8 text at byte {error.start}.", field=str(self.path)) from error
         except OSError as error:
             raise ConfigMistake(f"{self.path} can not be read: {error.strerror}.", field=str(self.path)) from error
+
+
+@contextmanager
+def lock_for_change(path: Path) -> Generator[None]:
+    """Let one process at a time change the file. The kernel frees the lock of a process that dies."""
+    with explain_os_error(OperatorMistake, f"{path} can not be changed", hint="Fix the permissions of the home."):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)

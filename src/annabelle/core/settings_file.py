@@ -1,22 +1,26 @@
-"""Reads and changes `config/settings.env`."""
+"""Reads and changes `config/settings.env`, and says of each setting where its value comes from."""
 
 from __future__ import annotations
 
 import io
+import os
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated, Literal, get_args
 from zoneinfo import available_timezones
 
 from dotenv import dotenv_values
 from pydantic import SecretStr, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from annabelle.core.config_file import lock_for_change
 from annabelle.core.errors import ConfigMistake, NotFound, StorageTrouble
 from annabelle.core.home import write_atomically
 from annabelle.core.settings import Settings
+
+SettingOrigin = Literal["environment", "home", "default"]
 
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=")
 _PLAIN = re.compile(r"[\w.,:/@%+~\-\[\]{}]*")
@@ -54,9 +58,14 @@ def check_value(name: str, field: FieldInfo, text: str) -> str:
             hint="Give this one in the environment instead.",
             field=name,
         )
+    parse_value(name, field, text)
+    return find_zone(text) if name == "USER_TIMEZONE" else text
+
+
+def parse_value(name: str, field: FieldInfo, text: str) -> object:
+    """The value a text stands for, by the type and bounds of this one field."""
     try:
-        # Validate with the type and bounds of this one field.
-        TypeAdapter[object](Annotated[field.annotation, field]).validate_python(text)  # pyright: ignore
+        return TypeAdapter[object](Annotated[field.annotation, field]).validate_python(text)  # pyright: ignore
     except ValidationError as error:
         reason = error.errors(include_url=False, include_input=False)[0]["msg"]
         raise ConfigMistake(
@@ -64,7 +73,19 @@ def check_value(name: str, field: FieldInfo, text: str) -> str:
             hint=f"It is: {field.description}." if field.description else None,
             field=name,
         ) from error
-    return find_zone(text) if name == "USER_TIMEZONE" else text
+
+
+def format_value(value: object) -> str:
+    """A value as it is written in the file. Secrets are for the caller to mask."""
+    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+
+
+def find_text(name: str, in_file: dict[str, str]) -> tuple[SettingOrigin, str]:
+    """Where the value of a setting comes from at the next start, and its text; no text if it is the default."""
+    for known, value in os.environ.items():
+        if known.upper() == name and value:
+            return "environment", value
+    return ("home", in_file[name]) if in_file.get(name) else ("default", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +99,19 @@ class SettingsFile:
         return {name.upper(): value for name, value in found.items() if value is not None}
 
     def set(self, name: str, value: str) -> None:
-        self._write([*self._lines_without(name), f"{name}={_quote(value)}"])
+        with lock_for_change(self.path):
+            self._write([*self._lines_without(name), f"{name}={_quote(value)}"])
 
     def unset(self, name: str) -> bool:
         """Remove a setting; False if the file did not have it."""
-        after = self._lines_without(name)
-        if len(after) == len(self._read().splitlines()):
+        if not self.path.exists():
             return False
-        self._write(after)
-        return True
+        with lock_for_change(self.path):
+            after = self._lines_without(name)
+            if len(after) == len(self._read().splitlines()):
+                return False
+            self._write(after)
+            return True
 
     def _read(self) -> str:
         try:

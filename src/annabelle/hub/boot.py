@@ -64,6 +64,7 @@ from annabelle.hub.home_setup import ServerPlaybooks, seed_home
 from annabelle.hub.instance import remove_run_file, write_run_file
 from annabelle.hub.mcp.server import HubMcpServer
 from annabelle.hub.memory.service import HubMemory
+from annabelle.hub.model_downloads import ModelDownloads
 from annabelle.hub.model_servers import ModelServerWatch
 from annabelle.hub.notices import forward_server_notices
 from annabelle.hub.security.audit import audit_server_changes
@@ -218,7 +219,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         start=workflow.begin,
         background=settings.max_concurrent_skills,
     )
-    diagnosis = Diagnosis(base=base, storage=storage, agents=agents, toolbox=toolbox)
+    diagnosis, downloads = Diagnosis(base=base, storage=storage, agents=agents, toolbox=toolbox), ModelDownloads()
 
     async def back_up(_fire_id: str, at: datetime) -> str:
         return await asyncio.to_thread(partial(back_up_nightly, home, settings), at)
@@ -298,7 +299,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         goals=goals,
         tasks=tasks,
         memory=memory,
-        upkeep=Upkeep(ledger, diagnosis, health),
+        upkeep=Upkeep(ledger, diagnosis, health, downloads),
     )
     accounts = ChannelAccounts(database, base.lifecycle.clock, audit, users=security.users)
     menu = [(one.info.name, one.info.summary) for one in COMMANDS]
@@ -403,6 +404,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         Component(resume=admin_notices.start, stop=admin_notices.stop),
         Component(resume=diagnosis.start, stop=diagnosis.stop),
         Component(resume=model_servers.start, stop=model_servers.stop),
+        Component(stop=downloads.stop),
         # Stopped first: its streams would hold the HTTP server up.
         Component(start=mcp.start, stop=mcp.stop),
         Component(resume=fires.start, stop=fires.stop),

@@ -10,6 +10,7 @@ from annabelle.hub.diagnosis.diagnosis import Diagnosis
 from annabelle.hub.goals.goal_service import GoalService
 from annabelle.hub.goals.health_monitor import HealthMonitor
 from annabelle.hub.memory.service import HubMemory
+from annabelle.hub.model_downloads import ModelDownloads
 from annabelle.hub.skills.skill_service import SkillService
 from annabelle.hub.tasks.task_runner import TaskRunner
 from annabelle.hub.trust.rules import StandingRules
@@ -17,11 +18,12 @@ from annabelle.hub.trust.rules import StandingRules
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """What looks after this install: the costs, the checks, and the monitor of agents."""
+    """What looks after this install: the costs, the checks, the monitor of agents, and models that are fetched."""
 
     ledger: CostLedger
     diagnosis: Diagnosis
     health: HealthMonitor
+    downloads: ModelDownloads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

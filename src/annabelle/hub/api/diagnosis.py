@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
+from fastapi import Query
 from pydantic import Field
 
 from annabelle.hub.api.endpoint import ApiAnswer, ApiRouter, TheHub, document
@@ -32,11 +34,29 @@ class DiagnosisView(ApiAnswer):
 
 
 @router.get("/diagnosis", **document("What may be wrong?"))
-async def diagnose(hub: TheHub) -> DiagnosisView:
+async def diagnose(
+    hub: TheHub,
+    installation: Annotated[bool, Query(description="Also look at the home and the machine")] = False,
+) -> DiagnosisView:
     """Run every check now, all at the same time. One that fails is a finding itself."""
-    report = await hub.services.upkeep.diagnosis.run()
+    report = await hub.services.upkeep.diagnosis.run(installation=installation)
     findings = [FindingView.from_row(finding) for finding in report.findings]
     return DiagnosisView(at=report.at, worst=report.worst, findings=findings, text=render_report(report))
+
+
+class RepairView(ApiAnswer):
+    done: bool = Field(description="false: it was left, and why")
+    text: str
+
+
+class RepairList(ApiAnswer):
+    steps: list[RepairView]
+
+
+@router.post("/diagnosis/fix", **document("Fix what is safe to fix"))
+async def fix_installation(hub: TheHub) -> RepairList:
+    """Makes missing folders, and protects files that others may read. Nothing is deleted."""
+    return RepairList(steps=[RepairView.from_row(one) for one in await hub.services.upkeep.diagnosis.repair()])
 
 
 class HealthView(ApiAnswer):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -20,12 +19,11 @@ from annabelle.core.messages import now
 from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.context import HubContext
 from annabelle.hub.security.identities import CallerIdentity
-from annabelle.hub.security.page_links import COOKIE, split_secret
+from annabelle.hub.security.page_links import COOKIE, SESSION_NAME, split_secret
 from annabelle.hub.security.users_file import UserTokens
 
 router = ApiRouter("page")
 FOLDER: Final = Path(__file__).parents[2] / "page"
-_NAME: Final = re.compile(r"page-\d{1,9}")
 _KEPT_FOR: Final = timedelta(days=30)
 _MOST_SESSIONS: Final = 20
 _HEADERS: Final = {
@@ -127,7 +125,7 @@ async def show_session(hub: TheHub, caller: Caller) -> PageSession:
 @router.post("/page/session/end", status_code=204, **document("Sign this browser out"))
 async def end_session(hub: TheHub, caller: Caller) -> Response:
     """The token of the session is no longer good."""
-    if _NAME.fullmatch(caller.grant.name) is None:
+    if SESSION_NAME.fullmatch(caller.grant.name) is None:
         raise Unauthorized("This is not a session of the page.")
     tokens = UserTokens(hub.base.home.users_file, caller.user_id, caller.grant.hash, caller.grant.scopes)
     await asyncio.to_thread(tokens.revoke, caller.grant.name)
@@ -142,7 +140,7 @@ def _add_token(hub: HubContext, caller: CallerIdentity) -> str:
     users = hub.security.users
     tokens = UserTokens(hub.base.home.users_file, caller.user_id, caller.grant.hash, caller.grant.scopes)
     users.reload_if_changed()
-    own = [one for one in users.users.tokens if one.user_id == caller.user_id and _NAME.fullmatch(one.name)]
+    own = [one for one in users.users.tokens if one.user_id == caller.user_id and SESSION_NAME.fullmatch(one.name)]
     used = sorted(own, key=lambda one: users.last_use(one.token_sha256) or one.created_at, reverse=True)
     oldest = now() - _KEPT_FOR
     for place, one in enumerate(used):

@@ -10,9 +10,11 @@ from typing import Annotated, TypeVar
 from fastapi import Path, Request
 from pydantic import ConfigDict, Field
 
+from annabelle.core.errors import NotAllowed
 from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.context import HubContext
 from annabelle.hub.security.identities import CallerIdentity
+from annabelle.hub.security.page_links import SESSION_NAME
 from annabelle.hub.security.users_file import MAIN, SCOPES, USER_ID, ApiToken, CallerKind, Scope, UserTokens
 
 T = TypeVar("T")
@@ -81,6 +83,29 @@ async def rotate_token(name: TokenName, hub: TheHub, caller: Caller) -> MadeToke
 async def revoke_token(name: TokenName, hub: TheHub, caller: Caller) -> TokenView:
     """It is no longer good, and its streams end at once."""
     return _view(hub, await _change(hub, caller, lambda tokens: tokens.revoke(name)))
+
+
+@router.get("/page/session/tokens", **document("Your tokens, for the page"))
+async def list_page_tokens(hub: TheHub, caller: Caller) -> TokenList:
+    """Only for a session of the page, which can neither make nor rotate a token."""
+    _require_page(caller)
+    return await list_tokens(hub, caller)
+
+
+@router.post("/page/session/tokens/{name}/revoke", **document("Take a token back, from the page", 404))
+async def revoke_page_token(name: TokenName, hub: TheHub, caller: Caller) -> TokenView:
+    """One that may do no more than the session itself."""
+    _require_page(caller)
+    for one in hub.security.users.users.tokens:
+        if (one.user_id, one.name) == (caller.user_id, name) and set(one.scopes) - caller.grant.scopes:
+            hint = f"In a terminal: annabelle tokens revoke {name}"
+            raise NotAllowed(f"The token {name} may do more than this browser.", hint=hint)
+    return await revoke_token(name, hub, caller)
+
+
+def _require_page(caller: CallerIdentity) -> None:
+    if SESSION_NAME.fullmatch(caller.grant.name) is None:
+        raise NotAllowed("This is not a session of the page.", hint="annabelle tokens does it.")
 
 
 async def _change(hub: HubContext, caller: CallerIdentity, change: Callable[[UserTokens], T]) -> T:

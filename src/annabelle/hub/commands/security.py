@@ -7,14 +7,12 @@ from datetime import datetime
 from typing import Final, cast
 
 from annabelle.core.text import escape_invisible
-from annabelle.core.trust import AuditKind
 from annabelle.hub.commands.command import Command, CommandAnswer, CommandCall, CommandInfo
-from annabelle.store.audit.records import AuditChainRecord, AuditPaths, AuditQuery, read_latest
+from annabelle.hub.security.audit import read_safety_records
+from annabelle.store.audit.records import AuditChainRecord
 
 _DEFAULT: Final = 10
 _MOST: Final = 50
-_KINDS: Final[tuple[AuditKind, ...]] = ("scan", "approval", "rule", "login", "stop", "config", "forget", "audit")
-"""What is about safety. Calls of tools and starts of servers are many, and in `annabelle audit`."""
 
 
 class SecurityCommand(Command):
@@ -29,13 +27,7 @@ class SecurityCommand(Command):
 
     async def run(self, call: CommandCall) -> CommandAnswer:
         count = self.read_count(call.words, _DEFAULT, _MOST)
-        paths = AuditPaths.from_home(self.deps.status.base.home)
-
-        def read() -> list[AuditChainRecord]:
-            found = [one for kind in _KINDS for one in read_latest(paths, AuditQuery(count, kind))]
-            return sorted(found, key=lambda record: record.n)[-count:]
-
-        found = await asyncio.to_thread(read)
+        found = await asyncio.to_thread(read_safety_records, self.deps.status.base.home, count)
         return CommandAnswer("\n".join(map(self._describe, found)) or "The audit has no record about safety yet.")
 
     def _describe(self, record: AuditChainRecord) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
@@ -18,6 +19,8 @@ from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.diagnosis.check import CheckFinding, DiagnosisContext, LiveHub
 from annabelle.hub.diagnosis.error_baseline import HOUR, ErrorBaseline, count_errors
+from annabelle.hub.diagnosis.installation import WHILE_RUNNING
+from annabelle.hub.diagnosis.repair import RepairStep, repair_home
 from annabelle.hub.diagnosis.report import CHECKS, DiagnosisReport, render_changes, run_checks
 from annabelle.toolbox.facade import Toolbox
 
@@ -37,9 +40,14 @@ class Diagnosis:
     async def stop(self) -> None:
         await self._tasks.stop()
 
-    async def run(self) -> DiagnosisReport:
-        """Run every check now."""
-        return await run_checks(CHECKS, self._make_context())
+    async def run(self, *, installation: bool = False) -> DiagnosisReport:
+        """Run every check now; with `installation` also those of the home and the machine."""
+        checks = (*CHECKS, *WHILE_RUNNING) if installation else CHECKS
+        return await run_checks(checks, self._make_context())
+
+    async def repair(self) -> list[RepairStep]:
+        """Fix what is safe to fix while a hub runs."""
+        return await asyncio.to_thread(partial(repair_home, hub_runs=True), self._make_context())
 
     async def report_changes(self, fire_id: str, _at: datetime) -> str:
         """What changed since the last report; empty if nothing. A fire that is carried out again says the same.

@@ -1,4 +1,4 @@
-"""What only `annabelle doctor` looks at: whether a hub can start on this machine and in this home (DIA-04)."""
+"""What `annabelle doctor` looks at beside the checks of a hub: whether one can start here, in this home (DIA-04)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ from annabelle.core.errors import ConfigMistake, OperatorMistake
 from annabelle.core.home import Home
 from annabelle.core.result_text import format_size
 from annabelle.core.settings import load_settings
-from annabelle.embeddings.embedded_model import load_weights
 from annabelle.embeddings.embedder import EmbeddingsUnavailable
 from annabelle.hub.diagnosis.check import MEGABYTE, Check, DiagnosisContext, Problem
 from annabelle.hub.diagnosis.offline import read_agents
 from annabelle.hub.instance import bind_port
 from annabelle.hub.security.users_file import read_users
-from annabelle.llm.gguf_models import find_packaged_weights
 from annabelle.store.engine import DatabaseLocation, damaged_error, driver, parse_url, sqlite_url
 from annabelle.store.file_lock import FileLock
 
@@ -141,6 +139,9 @@ async def check_secret_files(context: DiagnosisContext) -> list[Problem]:
 
 
 async def check_models(_context: DiagnosisContext) -> list[Problem]:
+    from annabelle.embeddings.embedded_model import load_weights  # noqa: PLC0415  the hub does not load model code
+    from annabelle.llm.gguf_models import find_packaged_weights  # noqa: PLC0415
+
     missing: list[str] = [] if find_packaged_weights() is not None else ["the model that answers without a service"]
     try:
         await asyncio.to_thread(load_weights, "l2_supercat_256")
@@ -265,6 +266,8 @@ ALWAYS: Final = (
     ),
     Check("python-version", "installation", ("critical",), "Python is older than 3.11", check_python),
 )
+WHILE_RUNNING: Final = tuple(check for check in ALWAYS if check.run is not check_models)
+"""Those a hub runs itself when it is asked to."""
 WHILE_STOPPED: Final = (
     Check(
         "hub-process",

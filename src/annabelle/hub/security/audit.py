@@ -12,16 +12,26 @@ from annabelle import __version__
 from annabelle.core.home import Home
 from annabelle.core.ports import AuditTrail
 from annabelle.core.settings import Settings
+from annabelle.core.trust import AuditKind
 from annabelle.hub.base import HubBase
 from annabelle.hub.security.identities import CallerIdentity, HomeUsers
 from annabelle.hub.security.users_file import UserList
 from annabelle.store.audit.chain import AuditChain, AuditLimits
-from annabelle.store.audit.records import AuditPaths
+from annabelle.store.audit.records import AuditChainRecord, AuditPaths, AuditQuery, read_latest
 from annabelle.store.audit.writer import AuditWriter
 from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.status import ToolboxNotice
 
 TOPIC: Final = "audit"
+_SAFETY_KINDS: Final[tuple[AuditKind, ...]] = ("scan", "approval", "rule", "login", "stop", "config", "forget", "audit")
+"""What is about safety. Calls of tools and starts of servers are many."""
+
+
+def read_safety_records(home: Home, last: int) -> list[AuditChainRecord]:
+    """The newest records about safety, oldest first: what was refused, asked, found or changed."""
+    paths = AuditPaths.from_home(home)
+    found = [one for kind in _SAFETY_KINDS for one in read_latest(paths, AuditQuery(last, kind))]
+    return sorted(found, key=lambda record: record.n)[-last:]
 
 
 def open_audit(base: HubBase) -> AuditWriter:

@@ -5,20 +5,17 @@ The file holds only hashes of tokens. `annabelle users` and the hub write it; it
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
 import secrets
-from collections.abc import Collection, Generator
-from contextlib import contextmanager
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, model_validator
 
-from annabelle.core.config_file import ConfigEntry, ConfigFile, parse_config
+from annabelle.core.config_file import ConfigEntry, ConfigFile, lock_for_change, parse_config
 from annabelle.core.errors import (
     Conflict,
     InvalidArguments,
@@ -123,7 +120,7 @@ def read_users(path: Path) -> UserList:
 
 def add_user(path: Path, user_id: str) -> str:
     """Add a user. Returns the token, which is stored nowhere."""
-    with _locked(path):
+    with lock_for_change(path):
         users = read_users(path)
         if users.get(user_id) is not None:
             raise Conflict(f"There is a user {user_id} already.", hint="Remove them first to make a new token.")
@@ -140,7 +137,7 @@ def add_user(path: Path, user_id: str) -> str:
 
 def set_admin(path: Path, user_id: str, *, admin: bool) -> None:
     """Let a user use the commands that are for admins, or no longer."""
-    with _locked(path):
+    with lock_for_change(path):
         users = read_users(path)
         if users.get(user_id) is None:
             raise _unknown_user(user_id)
@@ -154,7 +151,7 @@ def _unknown_user(user_id: str) -> NotFound:
 
 def remove_user(path: Path, user_id: str) -> None:
     """Remove a user and all their tokens. Their messages and memories stay."""
-    with _locked(path):
+    with lock_for_change(path):
         users = read_users(path)
         if users.get(user_id) is None:
             raise _unknown_user(user_id)
@@ -178,7 +175,7 @@ class UserTokens:
         self._require_held(wanted)
         if beyond := wanted - KIND_SCOPES[kind]:
             raise NotAllowed(f"A token of the kind {kind} can not have the scope {min(beyond)}.", field="scopes")
-        with _locked(self._path):
+        with lock_for_change(self._path):
             users = self._read()
             if self._find(users, name) is not None or name == MAIN:
                 raise Conflict(f"There is a token {name} already.", hint="Take another name, or rotate it.")
@@ -188,14 +185,14 @@ class UserTokens:
 
     def rotate(self, name: str) -> tuple[ApiToken, str]:
         """Give a token a new secret. It may do what it could before, and never more than the caller (I-03)."""
-        with _locked(self._path):
+        with lock_for_change(self._path):
             users = self._read()
             before = self._require(users, name)
             self._require_held(before.scopes)
             return self._put(users, name, before.kind, before.scopes)
 
     def revoke(self, name: str) -> ApiToken:
-        with _locked(self._path):
+        with lock_for_change(self._path):
             users = self._read()
             gone = self._require(users, name)
             _write(self._path, UserList(users=users.users, tokens=tuple(one for one in users.tokens if one != gone)))
@@ -240,19 +237,6 @@ class UserTokens:
         kept = tuple(one for one in users.tokens if (one.user_id, one.name) != (new.user_id, name))
         _write(self._path, UserList(users=users.users, tokens=(*kept, new)))
         return new, secret
-
-
-@contextmanager
-def _locked(path: Path) -> Generator[None]:
-    """Let one process at a time change the file. The kernel frees the lock of a process that dies."""
-    with explain_os_error(OperatorMistake, f"{path} can not be changed", hint="Fix the permissions of the home."):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)
 
 
 def _write(path: Path, users: UserList) -> None:

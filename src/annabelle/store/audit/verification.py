@@ -88,6 +88,19 @@ class AuditVerification:
     def is_intact(self) -> bool:
         return self.problem is None
 
+    def describe(self) -> str:
+        """The result in words, without the incidents."""
+        if self.problem is not None:
+            return self.problem.text
+        if self.last is None:
+            return "Nothing was recorded yet."
+        dropped = f" Records up to {self.dropped} were dropped by rotation." if self.dropped else ""
+        torn = f" A line of {self.torn} bytes is being written, or was when Annabelle was killed." if self.torn else ""
+        return (
+            f"The audit is whole: {self.records} records, {self.first} to {self.last.n}.{dropped}{torn}"
+            f" The last one's hash is {self.last.hash}"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class _AuditLine:
