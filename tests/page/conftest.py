@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from hub.hubs import HubProcess, fresh_home
 from page.browsing import Visit, launch, visiting
 from support.scripted_model import ScriptedServer
+from support.timing import seconds
+
+expect.set_options(timeout=seconds(30) * 1000)
 
 
 @pytest.fixture(scope="module")
