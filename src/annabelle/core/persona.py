@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
+
+PERSONA_FILE: Final = "instructions.md"
+"""In the folder of an agent."""
+MOST_PERSONA_CHARS: Final = 50_000
 
 _DEFAULT_PERSONA: Final = """\
 # Who you are
@@ -29,3 +34,9 @@ def default_persona(agent_id: str, name: str = "") -> str:
 
 def is_default_persona(text: str, agent_id: str) -> bool:
     return text.split() == default_persona(agent_id).split()
+
+
+def read_own_persona(file: Path, agent_id: str) -> str:
+    """What somebody wrote into the file; empty while it holds the default."""
+    text = file.read_text(encoding="utf-8", errors="replace").strip()[:MOST_PERSONA_CHARS]
+    return "" if is_default_persona(text, agent_id) else text

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from annabelle.core.errors import OperatorMistake, explain_os_error
 from annabelle.core.home import Home
-from annabelle.core.persona import default_persona
+from annabelle.core.persona import PERSONA_FILE, default_persona
 from annabelle.skills.playbook_folder import SERVERS_WITH_PLAYBOOKS, seed_files, seed_playbooks
 
 _log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ def seed_home(home: Home) -> None:
 def seed_agent(home: Home, agent_id: str) -> None:
     folder = home.agent(agent_id)
     _make_folder(folder)
-    _write_new_file(default_persona(agent_id), folder / "instructions.md")
+    _write_new_file(default_persona(agent_id), folder / PERSONA_FILE)
 
 
 class ServerPlaybooks:

@@ -318,3 +318,11 @@ def list_fires(connection: Connection, user_id: str, skill_id: int | None = None
     if skill_id is not None:
         own = own.where(fires.c.skill_id == skill_id)
     return read_all(connection, StoredFire, own.order_by(fires.c.due_at.desc()).limit(limit))
+
+
+def list_last_fires(connection: Connection, user_id: str) -> dict[int, StoredFire]:
+    """The newest fire of each skill of a person, by skill."""
+    other = fires.alias()
+    newest = select(func.max(other.c.due_at)).where(other.c.skill_id == skills.c.id).correlate(skills).scalar_subquery()
+    own = skills.c.user_id == user_id, fires.c.skill_id == skills.c.id, fires.c.due_at == newest
+    return {fire.skill_id: fire for fire in read_all(connection, StoredFire, select(fires).where(*own))}

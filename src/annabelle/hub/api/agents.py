@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from datetime import datetime
+from pathlib import Path as FilePath
 from typing import Annotated, Final, Literal
 
 from fastapi import Path, Query, Request
 from pydantic import Field
 from sqlalchemy import Connection
 
+from annabelle.core.errors import StorageTrouble, explain_os_error
+from annabelle.core.home import write_atomically
 from annabelle.core.messages import MessageSource, MessageState, now
+from annabelle.core.persona import MOST_PERSONA_CHARS, PERSONA_FILE, default_persona, read_own_persona
 from annabelle.hub.agents.halts import ALL, RESUME
 from annabelle.hub.agents.manager import AgentStatus
 from annabelle.hub.agents.stopper import describe_resume, describe_stop
@@ -149,6 +155,48 @@ async def resume_agent(agent_id: AgentId, request: Request, hub: TheHub) -> Agen
 async def restart_agent(agent_id: AgentId, hub: TheHub) -> AgentStatus:
     """Turns in flight go on in the new process. An agent that does not run stays stopped until its next message."""
     return await hub.agents.restart(agent_id)
+
+
+class PersonaTexts(ApiAnswer):
+    """Where the persona of an agent may stand. The first that is not empty is in force, with the persona of the profile
+    between the file and the default."""
+
+    setting: str = Field(description="systemPrompt in agents.json")
+    file: str = Field(description="Its instructions.md; empty while nobody has changed it")
+    default: str
+
+
+class PersonaChange(ApiBody):
+    """A new text for the file."""
+
+    text: str = Field(max_length=MOST_PERSONA_CHARS, description="Empty for the default")
+
+
+@router.get("/agents/{agent_id}/persona", **document("Who an agent is", 404))
+async def show_persona(agent_id: AgentId, hub: TheHub) -> PersonaTexts:
+    return await _read_persona(hub, agent_id)
+
+
+@router.post("/agents/{agent_id}/persona", **document("Say who an agent is", 404, body=PersonaChange))
+async def change_persona(agent_id: AgentId, request: Request, hub: TheHub) -> PersonaTexts:
+    """Writes its instructions.md, which counts from the next message on."""
+    asked, file = await read_body(request, PersonaChange), _persona_file(hub, agent_id)
+    text = f"{asked.text.strip()}\n" if asked.text.strip() else default_persona(agent_id)
+    with explain_os_error(StorageTrouble, f"{file} cannot be written"):
+        await asyncio.to_thread(write_atomically, file, text)
+    return await _read_persona(hub, agent_id)
+
+
+async def _read_persona(hub: HubContext, agent_id: str) -> PersonaTexts:
+    file, own = _persona_file(hub, agent_id), ""
+    with explain_os_error(StorageTrouble, f"{file} cannot be read"), contextlib.suppress(FileNotFoundError):
+        own = await asyncio.to_thread(read_own_persona, file, agent_id)
+    setting = hub.agents.registry.agent(agent_id).system_prompt.strip()
+    return PersonaTexts(setting=setting, file=own, default=default_persona(agent_id))
+
+
+def _persona_file(hub: HubContext, agent_id: str) -> FilePath:
+    return hub.base.home.agent(hub.agents.registry.agent(agent_id).agent_id) / PERSONA_FILE
 
 
 class StopTarget(ApiBody):

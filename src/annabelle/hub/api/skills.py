@@ -16,12 +16,29 @@ from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, Th
 from annabelle.hub.context import HubContext
 from annabelle.hub.memory.idle_threads import idle_seconds
 from annabelle.hub.skills.skill_files import scan_skill
+from annabelle.skills.skill_input import MissedPolicy
+from annabelle.store import skills
 from annabelle.store.skills import FireState, StoredFire, StoredSkill
 from annabelle.toolbox.guard import threat_kinds
 
 router = ApiRouter("skills")
 _MOST_PAYLOAD: Final = 64 * 1024
+_TOOL_NAMES: Final = {"notify": "notify_on_completion", "missed": "if_missed"}
+"""What the tools for skills call a field of an update."""
 SkillName = Annotated[str, Path(max_length=200, examples=["stretch"], description="Its number or its name")]
+
+
+class FireView(ApiAnswer):
+    """One time a skill was due, and what came of it."""
+
+    fire_id: str
+    skill_id: int
+    name: str
+    due_at: datetime
+    state: FireState
+    started_at: datetime | None
+    finished_at: datetime | None
+    result: str | None
 
 
 class SkillView(ApiAnswer):
@@ -43,6 +60,11 @@ class SkillView(ApiAnswer):
     confirmed_at: datetime | None = Field(description="When you said yes to it; before that it does not run")
     failures: int = Field(description="In a row")
     missed: str = Field(description="What happens to a fire that was missed: run, skip or list")
+    notify: bool = Field(description="Whether you are told what came of it")
+    required_tools: list[str]
+    missing_tools: list[str] = Field(description="Those it names that are not there now")
+    has_webhook: bool
+    last_fire: FireView | None = Field(description="The newest time it was due, and what came of it")
     thread_id: str
     created_at: datetime
 
@@ -57,19 +79,6 @@ class AfterConversation(ApiAnswer):
 class SkillList(ApiAnswer):
     skills: list[SkillView]
     after_conversations: list[AfterConversation]
-
-
-class FireView(ApiAnswer):
-    """One time a skill was due, and what came of it."""
-
-    fire_id: str
-    skill_id: int
-    name: str
-    due_at: datetime
-    state: FireState
-    started_at: datetime | None
-    finished_at: datetime | None
-    result: str | None
 
 
 class FireList(ApiAnswer):
@@ -121,6 +130,25 @@ class SkillScanResult(ApiAnswer):
     found: list[ScannedFile]
 
 
+class SkillUpdate(ApiBody):
+    """What is to change; what is left out stays. It counts as your yes to what the skill does then."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"when": "every weekday at 8:30", "notify": False}]})
+
+    name: str | None = Field(default=None, min_length=1, max_length=200)
+    when: str | None = Field(default=None, min_length=1, max_length=200, description="In words, as in a chat")
+    schedule: str | None = Field(default=None, min_length=1, max_length=200, description="Or as a cron expression")
+    instructions: str | None = Field(default=None, min_length=1, max_length=8_000)
+    message: str | None = Field(
+        default=None, min_length=1, max_length=4_000, description="What a reminder says instead"
+    )
+    required_tools: list[Annotated[str, Field(min_length=1, max_length=200)]] | None = Field(
+        default=None, max_length=100, description="All tools that its runs may use"
+    )
+    notify: bool | None = None
+    missed: MissedPolicy | None = None
+
+
 class SkillSwitch(ApiBody):
     """Whether it runs when it is due."""
 
@@ -133,7 +161,8 @@ class SkillSwitch(ApiBody):
 async def list_skills(hub: TheHub, caller: Caller) -> SkillList:
     """Your own skills, the next due first."""
     found = await hub.services.skills.list(caller.user_id)
-    views = [_to_view(hub, skill) for skill in found]
+    last = await hub.storage.database.read(lambda conn: skills.list_last_fires(conn, caller.user_id))
+    views = [_to_view(hub, skill, last.get(skill.id)) for skill in found]
     return SkillList(skills=views, after_conversations=_after_conversations(hub.base.settings))
 
 
@@ -148,7 +177,7 @@ async def list_upcoming(
 
 @router.get("/skills/{named}", **document("One skill", 404, 409, 503))
 async def get_skill(named: SkillName, hub: TheHub, caller: Caller) -> SkillView:
-    return _to_view(hub, await hub.services.skills.get(named, caller.user_id))
+    return await _show(hub, await hub.services.skills.get(named, caller.user_id))
 
 
 @router.post("/skills/{named}/switch", **document("Switch a skill on or off", 404, 409, 503, body=SkillSwitch))
@@ -156,7 +185,15 @@ async def switch_skill(named: SkillName, hub: TheHub, caller: Caller, request: R
     """A skill that is off keeps its schedule and does nothing."""
     wanted = await read_body(request, SkillSwitch)
     changed = await hub.services.skills.update(named, {"enabled": wanted.enabled}, caller.user_id, by_person=True)
-    return _to_view(hub, changed)
+    return await _show(hub, changed)
+
+
+@router.post("/skills/{named}/update", **document("Change a skill", 404, 409, 503, body=SkillUpdate))
+async def update_skill(named: SkillName, hub: TheHub, caller: Caller, request: Request) -> SkillView:
+    """A skill that is off stays off, and one that was only offered still waits for your yes."""
+    asked = (await read_body(request, SkillUpdate)).model_dump(exclude_none=True)
+    given = {_TOOL_NAMES.get(name, name): value for name, value in asked.items()}
+    return await _show(hub, await hub.services.skills.update(named, given, caller.user_id, by_person=True))
 
 
 @router.post("/skills/{named}/run", **document("Run a skill now", 404, 409, 503))
@@ -189,7 +226,7 @@ async def call_webhook(
 @router.post("/skills/{named}/delete", **document("Delete a skill", 404, 409, 503))
 async def delete_skill(named: SkillName, hub: TheHub, caller: Caller) -> SkillView:
     """For good. What it did stays in the history."""
-    return _to_view(hub, await hub.services.skills.delete(named, caller.user_id))
+    return await _show(hub, await hub.services.skills.delete(named, caller.user_id))
 
 
 @router.get("/fires", **document("What came of skills", 404, 409, 503))
@@ -218,10 +255,22 @@ async def scan_skill_files(hub: TheHub, request: Request) -> SkillScanResult:
     return SkillScanResult(hash=content_hash, texts=len(scanned), found=found)
 
 
-def _to_view(hub: HubContext, skill: StoredSkill) -> SkillView:
+async def _show(hub: HubContext, skill: StoredSkill) -> SkillView:
+    last = await hub.storage.database.read(lambda conn: skills.list_fires(conn, skill.user_id, skill.id, limit=1))
+    return _to_view(hub, skill, last[0] if last else None)
+
+
+def _to_view(hub: HubContext, skill: StoredSkill, last: StoredFire | None) -> SkillView:
     service = hub.services.skills
-    order = service.order_of(skill).to_json()
-    return SkillView.from_row(skill, skill_id=skill.id, when=service.describe(skill), order=order)
+    return SkillView.from_row(
+        skill,
+        skill_id=skill.id,
+        when=service.describe(skill),
+        order=service.order_of(skill).to_json(),
+        missing_tools=service.unknown_tools(skill),
+        has_webhook=skill.webhook_hash is not None,
+        last_fire=None if last is None else _to_fire(last),
+    )
 
 
 def _to_fire(fire: StoredFire) -> FireView:

@@ -88,6 +88,7 @@ class MessageProgress(ApiAnswer):
 
     message_id: str
     thread_id: str
+    position: int = Field(description="Its place in the thread")
     state: MessageState
     duplicate: bool = Field(default=False, description="It had come before, by its external id; nothing was done again")
     last_event_id: int | None = Field(default=None, description="Its events come after this one: Last-Event-ID for SSE")

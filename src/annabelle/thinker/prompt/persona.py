@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Literal, cast
 
 from annabelle.core.contract import AgentProfile
-from annabelle.core.persona import default_persona, is_default_persona
+from annabelle.core.persona import MOST_PERSONA_CHARS, PERSONA_FILE, default_persona, read_own_persona
 from annabelle.thinker.prompt.token_budget import PERSONA_TOKENS, count_tokens, truncate_to_tokens
 
 _log = logging.getLogger(__name__)
-_MAX_CHARS = 50_000
 
 PersonaSource = Literal["setting", "file", "memory", "default"]
 
@@ -32,7 +31,7 @@ class PersonaResolver:
     """Checks every place for each message, so an edit needs no restart (CTX-06)."""
 
     def __init__(self, folder: Path, profile: AgentProfile, user_name: str, language: str = "") -> None:
-        self._file = folder / "instructions.md"
+        self._file = folder / PERSONA_FILE
         self._agent_id, self._setting = profile.agent_id, profile.system_prompt.strip()
         self._user_name, self._language = user_name, language
         self._read: tuple[tuple[int, int, int], str] | None = None
@@ -69,8 +68,7 @@ class PersonaResolver:
             state = self._file.stat()
             version = (state.st_mtime_ns, state.st_size, state.st_ino)
             if self._read is None or self._read[0] != version:
-                text = self._file.read_text(encoding="utf-8", errors="replace").strip()[:_MAX_CHARS]
-                self._read = (version, "" if is_default_persona(text, self._agent_id) else text)
+                self._read = (version, read_own_persona(self._file, self._agent_id))
             return self._read[1]
         except FileNotFoundError:
             return ""
@@ -91,7 +89,7 @@ def _render_fields(persona: Mapping[str, object], agent_id: str) -> str:
     base = own if own else default_persona(agent_id, name).strip()
     if own and name:
         base = f"Your name is {name}.\n\n{base}"
-    return "\n\n".join(part for part in (base, "\n".join(lines)) if part)[:_MAX_CHARS]
+    return "\n\n".join(part for part in (base, "\n".join(lines)) if part)[:MOST_PERSONA_CHARS]
 
 
 _MANNERS = (("style", "Your style"), ("tone", "Your tone"))
