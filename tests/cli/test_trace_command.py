@@ -91,6 +91,10 @@ def test_what_a_turn_was_made_of_is_told_below_the_waterfall(home: Home):
         ),
         ("tool.returned", {"tool": "filer_list_files", "error": None, "duration_ms": 2.5}),
         ("call.judged", {"tool": "gmail_send_email", "verdict": "allow", "order": ["send bob the list"]}),
+        (
+            "content.scanned",
+            {"tool": "web_read_page", "direction": "output", "verdict": "high", "threats": ["jailbreak"]},
+        ),
     ):
         traces.write(event, data, trace_id)
     shown = run(environment(home), "trace", trace_id)
@@ -101,5 +105,6 @@ def test_what_a_turn_was_made_of_is_told_below_the_waterfall(home: Home):
     assert told["Thinking"] == "14,000 → 7,000 tokens, adaptive, 3.0 ms"
     assert told["Call"] == "filer_list_files, ok, 2.5 ms"
     assert told["Policy"] == "gmail_send_email, allow, ordered by “send bob the list”"
+    assert told["Scan"] == "web_read_page (output), risk high: jailbreak"
     assert told["Aside"] == "thinking: p/s, 50 + 0 tokens, $0.001000"
     assert told["Total"] == "3 model calls, 1,550 tokens, $0.004000"

@@ -52,7 +52,10 @@ def test_what_was_spent_is_drawn_and_stands_in_a_table_with_the_same_figures(
         assert page.locator(".plot rect title", has_text=f"{total['key']}: ${total['costUsd']:.2f}").count() == 1
     page.get_by_role("link", name="Tokens").click()
     expect(page.get_by_role("img", name="Tokens by purpose.")).to_be_visible()
-    page.get_by_role("link", name="By goal").click()
+    page.get_by_role("link", name="By goal").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("img", name="Tokens by goal.")).to_be_visible()
+    expect(page.get_by_role("link", name="By goal")).to_be_focused()
     expect(page.get_by_role("table", name="What was spent by goal").get_by_text("No goal")).to_be_visible()
     assert (visit.foreign, visit.errors) == ([], [])
 
@@ -125,5 +128,6 @@ def test_costs_fit_a_phone(visit: Visit, model: ScriptedServer) -> None:
         visit.go(view)
         expect(page.locator(".plot")).to_be_visible()
         assert fits(page)
+        assert page.evaluate("scrollY") == 0
     visit.hub.http.post("/costs/budget", json={"dayUsd": None, "monthUsd": None})
     assert (visit.foreign, visit.errors) == ([], [])

@@ -91,7 +91,7 @@ def test_prompts_tools_calls_scans_tokens_money_and_errors_are_told(
     assert column(page, "Model calls", "Tokens out") == [f"{call['data']['output_tokens']:,}" for call in calls]
     assert len(column(page, "Scans of the guardian", "Risk")) == len(find_events(trace, "content.scanned"))
     tools = page.get_by_role("region", name="Tool calls")
-    read = tools.locator("details", has_text="filer_read_file").first
+    read = tools.locator("details.tool", has_text="filer_read_file").first
     read.locator("summary").click()
     expect(read.locator("pre").first).to_contain_text("violet.md")
     expect(tools.locator(".state.failure")).to_have_count(1)

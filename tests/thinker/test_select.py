@@ -387,14 +387,16 @@ def test_whatever_is_wanted_the_cap_holds_and_the_core_is_in(
     assert choice == choose_tools(claims, limits)
 
 
-@pytest.mark.req("SEL-02")
+@pytest.mark.req("SEL-02", "SEL-09")
 def test_first_come_core_tools_then_the_best_fifteen_then_what_only_words_name() -> None:
     ranked = tuple(RankedTool(f"t{n}", 0.9) for n in range(40))
     claims = SelectionCandidates(
         ("core",), ("sticky",), ToolRanking(ranked, "hybrid"), RoutedTools(("named",), matched=True)
     )
     wanted = ("core", "sticky", *(f"t{n}" for n in range(15)), "named")
-    assert choose_tools(claims, _LIMITS).names == wanted
+    choice = choose_tools(claims, _LIMITS)
+    assert choice.names == wanted
+    assert [*dict.fromkeys(choice.reasons.values())] == ["core", "in use", "fits", "named group"]
     assert (
         choose_tools(claims, SelectionLimits(threshold=0.3, top_k=15, min_tools=5, max_tools=17)).names == wanted[:17]
     )

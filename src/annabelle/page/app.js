@@ -176,7 +176,9 @@ async function show() {
   } catch (error) {
     replace(root, h("p", { className: "problem", role: "alert" }, describeError(error)), button("Try again", show));
   }
-  if (moved) main.focus();
+  if (!moved) return;
+  main.focus({ preventScroll: true });  // or its heading would be behind the header
+  scrollTo(0, 0);
 }
 
 begin();

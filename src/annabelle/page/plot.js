@@ -3,9 +3,11 @@ import { h, svg } from "./dom.js";
 
 const HEIGHT = 200;
 const ROW = 44;
+const AXIS = 66;
 
 function figure(width, height, label, ...parts) {
-  return h("figure", { className: "plot" }, svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${label} The table has the same figures.` }, parts));
+  const attributes = { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${label} The table has the same figures.` };
+  return h("figure", { className: "plot" }, svg("svg", attributes, parts));
 }
 
 function text(x, y, words, anchor = "start") {
@@ -19,19 +21,17 @@ function box(x, y, width, height, title, kind) {
 /** Upright bars, one for each `{label, value, title}`, with the first, the last and the highest value named. */
 export function columnPlot(columns, width, label, format) {
   const most = Math.max(...columns.map((one) => one.value)) || 1;
-  const step = width / columns.length;
-  const scale = (value) => (value / most) * (HEIGHT - 50);
+  const step = (width - AXIS) / columns.length;
   const floor = HEIGHT - 22;
+  const top = (value) => floor - (value / most) * (HEIGHT - 40);
   const bars = columns.map((one, place) => {
-    const tall = one.value ? Math.max(scale(one.value), 2) : 0;
-    return box(place * step + step * 0.1, floor - tall, step * 0.8, tall, one.title, "");
+    const high = one.value ? Math.min(top(one.value), floor - 2) : floor;
+    return box(AXIS + (place + 0.1) * step, high, step * 0.8, floor - high, one.title, "");
   });
-  const lines = [most, most / 2].map((value) => [
-    svg("line", { x1: 0, x2: width, y1: floor - scale(value), y2: floor - scale(value) }),
-    text(0, floor - scale(value) - 4, format(value)),
-  ]);
-  const ends = [text(0, HEIGHT - 6, columns[0].label), text(width, HEIGHT - 6, columns.at(-1).label, "end")];
-  return figure(width, HEIGHT, label, lines, svg("line", { x1: 0, x2: width, y1: floor, y2: floor }), bars, ends);
+  const line = (value) => svg("line", { x1: AXIS, x2: width, y1: top(value), y2: top(value) });
+  const marks = [most, most / 2, 0].map((value) => [line(value), text(AXIS - 8, top(value) + 4, format(value), "end")]);
+  const ends = [text(AXIS, HEIGHT - 4, columns[0].label), text(width, HEIGHT - 4, columns.at(-1).label, "end")];
+  return figure(width, HEIGHT, label, marks, bars, ends);
 }
 
 /** Lying bars, one below the other, for `{label, told, parts: [{value, title, kind}]}`; the parts stand on each other. */

@@ -114,8 +114,8 @@ async def budget(hub: TheHub) -> Budgets:
 class BudgetChange(ApiBody):
     """New budgets in US dollars; null for none. One that is not given stays."""
 
-    day_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    month_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    day_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False, strict=True)
+    month_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False, strict=True)
 
 
 @router.post("/costs/budget", **document("Set the budgets", 409, body=BudgetChange))

@@ -1,6 +1,6 @@
 // What was spent on what, the budgets, and what is paused because of it.
 import { get, post } from "../api.js";
-import { ask, badge, button, count, h, money, replace, table, time, toast } from "../dom.js";
+import { ask, badge, button, count, details, h, money, replace, table, time, toast } from "../dom.js";
 import { columnPlot, plotWidth, rowPlot } from "../plot.js";
 
 const GROUPS = { day: "Day", model: "Model", agent: "Agent", goal: "Goal", purpose: "Purpose", user: "Person" };
@@ -8,6 +8,9 @@ const MEASURES = { money: "Money", tokens: "Tokens" };
 const RANGES = [30, 90, 365];
 const MOST_ROWS = 20;
 const DAY = 24 * 60 * 60 * 1000;
+
+// The words of the link that was followed last, which has the focus again when the view is drawn again.
+let followed = null;
 
 export async function render(root, place) {
   const asked = {
@@ -24,12 +27,22 @@ export async function render(root, place) {
     ]);
     const own = agents.filter((one) => !one.isSubagent);
     const views = await Promise.all(own.map((one) => get(`/agents/${one.agentId}`, { last: 1 })));
-    replace(root, h("h1", {}, "Costs"), budgetSection(budgets, draw), agentSection(views, draw), spentSection(root, spent.totals, asked), unpricedSection(models.totals));
+    const focused = root.contains(document.activeElement) ? document.activeElement.textContent : followed;
+    followed = null;
+    replace(
+      root,
+      h("h1", {}, "Costs"),
+      budgetSection(budgets, draw),
+      agentSection(views, draw),
+      spentSection(root, spent.totals, asked),
+      unpricedSection(models.totals),
+    );
+    [...root.querySelectorAll("a, button")].find((one) => one.textContent === focused)?.focus({ preventScroll: true });
   };
   await draw();
   let waiting = null;
   const redraw = (event) => {
-    if (event.detail.type !== "done" || root.contains(document.activeElement)) return;
+    if (event.detail.type !== "done") return;
     clearTimeout(waiting);
     waiting = setTimeout(() => draw().catch(() => {}), 300);
   };
@@ -64,7 +77,7 @@ function budgetCard(title, budget, warning) {
     h("h3", {}, title, " ", near && badge(used >= budget.capUsd ? "used up" : "nearly used up", used >= budget.capUsd ? "bad" : "wait")),
     h("div", { className: `bar two ${near ? "over" : ""}`, ...meter }, h("div", { style: { width: share(budget.spentUsd) } }), h("div", { className: "held", style: { width: share(budget.heldBackUsd) } })),
     h("p", {}, `${told}; ${money(budget.leftUsd)} of ${money(budget.capUsd)} is left.`),
-    h("p", { className: "hint" }, "Begins anew ", time(budget.resetsAt), budget.warnedAt && [" · you were told ", time(budget.warnedAt)]),
+    h("p", { className: "hint" }, "Resets ", time(budget.resetsAt), budget.warnedAt && [" · you were told ", time(budget.warnedAt)]),
   );
 }
 
@@ -128,15 +141,19 @@ function pausedCard({ agent, backgroundPause }, draw) {
     "div",
     { className: "card question" },
     h("h3", {}, agent.agentId, " ", badge(agent.paused ? "paused" : "paused in the background", "bad")),
-    agent.paused && h("p", {}, agent.pauseReason ?? "No reason was given.", agent.pausedAt && [" Since ", time(agent.pausedAt), "."]),
-    backgroundPause && h("p", {}, "What it does by itself: ", backgroundPause),
+    agent.paused && h("p", {}, sentence(agent.pauseReason), agent.pausedAt && [" Since ", time(agent.pausedAt), "."]),
+    backgroundPause && h("p", {}, "What it does by itself: ", sentence(backgroundPause)),
     button(`Let ${agent.agentId} go on …`, resume, { className: "primary" }),
   );
 }
 
+function sentence(reason) {
+  return (reason ?? "No reason was given").replace(/[.]?$/, ".");
+}
+
 function spentSection(root, totals, asked) {
   const to = (change) => `#/costs?${new URLSearchParams({ ...asked, ...change })}`;
-  const link = (change, words, here) => h("a", { href: to(change), "aria-current": here ? "true" : null }, words);
+  const link = (change, words, here) => h("a", { href: to(change), "aria-current": here ? "true" : null, onclick: () => (followed = words) }, words);
   return h(
     "section",
     { "aria-labelledby": "spent" },
@@ -148,26 +165,50 @@ function spentSection(root, totals, asked) {
       Object.entries(MEASURES).map(([show, words]) => link({ show }, words, show === asked.show)),
       asked.by === "day" && RANGES.map((days) => link({ days }, `${days} days`, days === asked.days)),
     ),
-    totals.length ? [plot(totals, asked, plotWidth(root)), spentTable(totals, asked.by)] : h("p", { className: "empty" }, "No model was asked yet. Say something in the chat, and what it costs is shown here."),
+    totals.length ? figures(totals, asked, plotWidth(root)) : h("p", { className: "empty" }, "No model was asked yet. Say something in the chat, and what it costs is shown here."),
   );
+}
+
+/** The plot and the table of the same rows, with their sum. */
+function figures(totals, asked, width) {
+  const keys = lastDays(asked.days);
+  const shown = asked.by === "day" ? totals.filter((one) => one.key >= keys[0]) : totals;
+  const sum = (name) => shown.reduce((all, one) => all + (one[name] ?? 0), 0);
+  const priced = shown.some((one) => one.costUsd !== null);
+  return [
+    h("p", {}, `Together ${money(priced ? sum("costUsd") : null)} for ${count(sum("calls"))} calls with ${count(sum("inputTokens"))} tokens in and ${count(sum("outputTokens"))} out.`),
+    asked.by === "day" ? dayPlot(shown, keys, asked, width) : groupPlot(shown, asked, width),
+    details("As a table", spentTable(shown, asked.by), { open: !matchMedia("(max-width: 45rem)").matches }),
+  ];
+}
+
+function lastDays(days) {
+  return Array.from({ length: days }, (_, place) => new Date(Date.now() - (days - 1 - place) * DAY).toISOString().slice(0, 10));
 }
 
 function measure(total, show) {
   return show === "money" ? (total?.costUsd ?? 0) : (total?.inputTokens ?? 0) + (total?.outputTokens ?? 0);
 }
 
-function plot(totals, { by, show, days }, width) {
-  const format = (value) => (show === "money" ? money(value) : count(Math.round(value)));
-  const label = `${MEASURES[show]} by ${GROUPS[by].toLowerCase()}.`;
-  if (by !== "day") {
-    const largest = totals.toSorted((one, other) => measure(other, show) - measure(one, show)).slice(0, MOST_ROWS);
-    const rows = largest.map((one) => ({ one, value: measure(one, show) }));
-    return rowPlot(rows.map(({ one, value }) => ({ label: nameOf(one, by), told: format(value), parts: [{ value, title: `${nameOf(one, by)}: ${format(value)}` }] })), width, label);
-  }
-  const known = new Map(totals.map((one) => [one.key, one]));
-  const keys = Array.from({ length: days }, (_, place) => new Date(Date.now() - (days - 1 - place) * DAY).toISOString().slice(0, 10));
-  const columns = keys.map((key) => ({ label: key, value: measure(known.get(key), show), title: `${key}: ${format(measure(known.get(key), show))}` }));
-  return columnPlot(columns, width, label, format);
+function formatAs(show) {
+  return (value) => (show === "money" ? money(value) : count(Math.round(value)));
+}
+
+function dayPlot(totals, keys, { show }, width) {
+  const format = formatAs(show);
+  const known = new Map(totals.map((one) => [one.key, measure(one, show)]));
+  const columns = keys.map((key) => ({ label: key, value: known.get(key) ?? 0, title: `${key}: ${format(known.get(key) ?? 0)}` }));
+  return columnPlot(columns, width, `${MEASURES[show]} by day.`, format);
+}
+
+function groupPlot(totals, { by, show }, width) {
+  const format = formatAs(show);
+  const largest = totals.toSorted((one, other) => measure(other, show) - measure(one, show)).slice(0, MOST_ROWS);
+  const rows = largest.map((one) => {
+    const [label, value] = [nameOf(one, by), measure(one, show)];
+    return { label, told: format(value), parts: [{ value, title: `${label}: ${format(value)}` }] };
+  });
+  return rowPlot(rows, width, `${MEASURES[show]} by ${GROUPS[by].toLowerCase()}.`);
 }
 
 function nameOf(total, by) {

@@ -29,7 +29,7 @@ export async function render(root, { rest }) {
   await draw();
   let waiting = null;
   const redraw = (event) => {
-    if (event.detail.type !== "done" || root.contains(document.activeElement) || root.querySelector("details[open]")) return;
+    if (event.detail.type !== "done" || root.contains(document.activeElement) || root.querySelector("li details[open], .tool[open]")) return;
     clearTimeout(waiting);
     waiting = setTimeout(() => draw().catch(() => {}), 300);
   };
@@ -39,8 +39,6 @@ export async function render(root, { rest }) {
     window.removeEventListener("annabelle", redraw);
   };
 }
-
-// ---- the list ----
 
 function drawTurns(root, newest, older) {
   const place = h("div");
@@ -71,15 +69,13 @@ function turnTable(turns) {
   return table(columns, turns, { caption: "Turns of late", empty: "Nothing was answered yet. Say something in the chat, and how the answer came about is shown here." });
 }
 
-// ---- one turn ----
-
 function drawTrace(root, trace) {
   const find = (...names) => trace.events.filter((one) => names.includes(one.event));
   const width = plotWidth(root);
   replace(
     root,
-    h("p", {}, h("a", { href: "#/traces" }, "‹ All turns")),
     h("h1", {}, "How it came about"),
+    h("p", {}, h("a", { href: "#/traces" }, "‹ All turns")),
     saidSection(trace, find("turn.finished")),
     factList(trace, find("model.called", "model.called_aside"), find("tool.finished", "tool.failed")),
     errorSection(trace.events.filter(isError)),
@@ -95,9 +91,11 @@ function drawTrace(root, trace) {
   );
 }
 
+/** A part of the page, if there is something in it. On a phone it opens when it is wanted. */
 function section(title, ...content) {
   const shown = content.flat(Infinity).filter(Boolean);
-  return shown.length ? h("section", { "aria-label": title }, h("h2", {}, title), shown) : null;
+  const open = ["Errors", "Waterfall"].includes(title) || !matchMedia("(max-width: 45rem)").matches;
+  return shown.length ? h("section", { "aria-label": title }, details(h("h2", {}, title), shown, { open })) : null;
 }
 
 function saidSection(trace, finished) {
@@ -134,7 +132,10 @@ function isError({ data }) {
 
 function errorSection(failed) {
   if (!failed.length) return null;
-  const shown = failed.map((one) => h("li", {}, h("strong", {}, one.event), " ", brief(one), ` after ${duration(one.offsetMs)}`));
+  // The thinker says why a call failed which the hub has told before.
+  const explained = new Set(failed.filter((one) => one.event === "tool.returned").map((one) => one.data.call_id));
+  const told = failed.filter((one) => one.event !== "tool.finished" || !explained.has(one.data.call_id));
+  const shown = told.map((one) => h("li", {}, h("strong", {}, one.event), " ", brief(one), ` after ${duration(one.offsetMs)}`));
   return section("Errors", h("ul", { className: "problem" }, shown));
 }
 
@@ -169,8 +170,14 @@ function brief({ event, data }) {
   if (event === "tools.selected") return `${data.selected} of ${data.total} by ${data.method}`;
   if (event === "content.scanned") return `${data.tool ?? data.server}, ${data.direction}: ${data.verdict}`;
   if (event === "context.built") return `${count(Object.values(data.tokens ?? {}).reduce((all, one) => all + one, 0))} tokens`;
-  const plain = Object.entries(data).filter(([name, value]) => !IDS.has(name) && value !== null && typeof value !== "object");
-  return plain.map(([name, value]) => (name === "tool" ? value : `${name.replaceAll("_", " ")}: ${value}`)).join(", ");
+  if (event === "thinking.summary") return `${count(data.tokens_before)} → ${count(data.tokens_after)} tokens in ${count(data.cycles)} cycles`;
+  const plain = Object.entries(data).filter(([name, value]) => !IDS.has(name) && value !== null && value !== false && typeof value !== "object");
+  return plain.map(([name, value]) => (name === "tool" ? value : `${name.replaceAll("_", " ")}: ${plainValue(name, value)}`)).join(", ");
+}
+
+function plainValue(name, value) {
+  if (name.endsWith("_usd")) return money(value);
+  return Number.isInteger(value) ? count(value) : value === true ? "yes" : value;
 }
 
 function promptPart(data, width) {
