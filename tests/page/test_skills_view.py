@@ -45,11 +45,13 @@ def test_the_week_has_seven_days_and_shows_what_will_run(visit: Visit, model: Sc
     assert all(days.nth(day).get_by_text("Nightly Backup").count() == 1 for day in range(1, 7))
     expect(page.get_by_text("All day long:")).to_contain_text("Agent Health (every 5 minutes)")
     left, right = days.nth(0).bounding_box(), days.nth(6).bounding_box()
-    assert left and right
+    assert left
+    assert right
     assert left["y"] == right["y"]
     page.set_viewport_size(PHONE)
     first, second = days.nth(0).bounding_box(), days.nth(1).bounding_box()
-    assert first and second
+    assert first
+    assert second
     assert first["y"] + first["height"] <= second["y"]
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     assert (visit.foreign, visit.errors) == ([], [])

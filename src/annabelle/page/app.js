@@ -13,6 +13,7 @@ const VIEWS = [
   { name: "costs", title: "Costs", owner: true },
   { name: "traces", title: "Traces", owner: true },
   { name: "system", title: "System", owner: true },
+  { name: "setup", title: "Set up", owner: true, hidden: true },
 ];
 
 const app = document.getElementById("app");
@@ -45,6 +46,8 @@ async function begin() {
     return welcome(blocked ? "This browser blocks cookies, which keep you signed in here. Allow them for this address, then open a new link." : describeError(error));
   }
   setTimeZone(session.timeZone);
+  const first = session.owner && !session.setUp && !localStorage.getItem("annabelle-set-up");
+  if (first && !location.hash) history.replaceState(null, "", "#/setup");
   frame();
 }
 
@@ -66,7 +69,7 @@ function welcome(problem) {
 }
 
 function frame() {
-  const links = VIEWS.filter((one) => !one.owner || session.owner).map((one) =>
+  const links = VIEWS.filter((one) => !one.hidden && (!one.owner || session.owner)).map((one) =>
     h("a", { href: `#/${one.name}`, data: { view: one.name } }, one.title, one.name === "inbox" && h("span", { id: "inbox-count", hidden: true, className: "count" })),
   );
   const menu = h("nav", { id: "menu", "aria-label": "Views" }, links, button("Sign out", signOut, { className: "quiet" }));
