@@ -34,9 +34,8 @@ def test_the_document_names_every_operation_its_errors_and_its_security(shared_h
 
 
 # What a tool's arguments must be depends on the tool, one thing to forget is named in one of two ways, a rule is a
-# sentence that must be understood, and a goal has tools that exist, so what fits the document may still be refused with
-# 422. What is said to an agent as
-# to a model is refused as OpenAI does.
+# sentence that must be understood, as is when a skill runs, and a goal has tools that exist, so what fits the document
+# may still be refused with 422. What is said to an agent as to a model is refused as OpenAI does.
 CONFIG = """
 [[operations]]
 include-path = "/tools/call"
@@ -51,7 +50,7 @@ include-path = "/rules"
 checks.positive_data_acceptance.expected-statuses = ["2xx", "401", "403", "404", "409", "422", "429"]
 
 [[operations]]
-include-path-regex = "^/goals$|^/goals/[^/]+/update$"
+include-path-regex = "^/goals$|^/(goals|skills)/[^/]+/update$"
 checks.positive_data_acceptance.expected-statuses = ["2xx", "401", "403", "404", "409", "422", "429"]
 
 [[operations]]

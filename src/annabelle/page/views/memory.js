@@ -56,10 +56,11 @@ async function agentChoice(agent, tab) {
 async function drawFacts(root, memory) {
   const stats = await memory.call("get_memory_stats");
   const options = [{ value: "", label: `All (${count(stats.current_facts)})` }, ...stats.facts.map((one) => ({ value: one.category, label: `${one.category} (${count(one.current)})` }))];
-  const words = makeField({ name: "words", label: "Search", kind: "search", value: memory.query.get("q") ?? "", hint: "A question or a few words. Without any, the newest facts are shown." });
+  const words = makeField({ name: "words", label: "Search", kind: "search", value: memory.query.get("q") ?? "" });
   const category = makeField({ name: "category", label: "Category", kind: "select", options });
-  const history = makeField({ name: "history", label: "Also what was corrected, merged or deleted", kind: "checkbox" });
-  const results = h("div", { "aria-live": "polite", tabIndex: -1 });
+  const history = makeField({ name: "history", label: "Also corrected and deleted ones", kind: "checkbox" });
+  const results = h("div", { tabIndex: -1 });
+  const status = h("p", { className: "hint", role: "status" });
   let asked = 0;
   const search = async () => {
     const turn = ++asked;
@@ -67,13 +68,14 @@ async function drawFacts(root, memory) {
     const content = query ? await found(query, category.read(), memory, search) : [await listFacts(category.read(), history.read(), null, memory, search)];
     if (turn !== asked) return;
     replace(results, content);
+    status.textContent = query ? `${results.querySelectorAll("article").length} found.` : "The newest first. Search with a question or a few words.";
     if (turn > 1 && document.activeElement === document.body) results.focus();
   };
   const form = h("form", { className: "searching", role: "search", onsubmit: (event) => event.preventDefault() }, words.element, category.element, button("Search", search, { type: "submit", className: "primary" }));
   const again = () => search().catch((error) => toast(describeError(error), "error"));
   for (const one of [category, history]) one.input.addEventListener("change", again);
   words.input.addEventListener("search", () => words.read() || again());
-  replace(root, form, history.element, details("Add a fact", addForm(memory, search)), results);
+  replace(root, form, history.element, details("Add a fact", addForm(memory, search)), status, results);
   await search();
 }
 
@@ -106,10 +108,8 @@ async function found(query, category, memory, done) {
   const answer = await memory.call("retrieve_memories", { query, limit: 20, ...(category && { category }) });
   if (!answer.facts.length && !answer.conversations.length) return [h("p", { className: "empty" }, "Nothing is known about it.")];
   return [
-    h("h2", {}, `Facts (${answer.facts.length})`),
-    answer.facts.map((one) => factCard(one, memory, done)),
-    h("h2", {}, `Said earlier (${answer.conversations.length})`),
-    answer.conversations.map(turnCard),
+    answer.facts.length ? [h("h2", {}, "Facts"), answer.facts.map((one) => factCard(one, memory, done))] : null,
+    answer.conversations.length ? [h("h2", {}, "Said earlier"), answer.conversations.map(turnCard)] : null,
   ];
 }
 
@@ -205,7 +205,7 @@ function explain({ fact, source, said, earlier, later, retired_by: retiredBy }, 
 async function drawTimeline(root, memory) {
   const words = makeField({ name: "words", label: "Only what has this text", kind: "search" });
   const kind = makeField({ name: "kind", label: "What", kind: "select", options: [{ value: "", label: "Everything" }, { value: "facts", label: "Facts" }, { value: "conversations", label: "Conversations" }] });
-  const days = h("div", { "aria-live": "polite" });
+  const days = h("div");
   let last = dayOf(Date.now());
   const load = async () => {
     const filter = { ...(words.read().trim() && { query: words.read().trim() }), ...(kind.read() && { categories: [kind.read()] }) };
@@ -258,7 +258,7 @@ async function drawProfile(root, memory) {
   const added = () => (name.read().trim() ? [[["user", ...name.read().trim().split(".")], value.read()]] : []);
   replace(
     root,
-    h("p", {}, "What matters about you in every conversation. A change counts from the next message on."),
+    h("p", {}, "What matters about you in every conversation. Empty a field to remove it. A change counts from the next message on."),
     fields.length ? null : h("p", { className: "empty" }, "The profile is empty. Add a field, or tell Annabelle about yourself."),
     profileForm(fields, held, memory, again, { more: [name.element, value.element], added }),
     await drawVersions(memory, again),
@@ -334,13 +334,19 @@ function profileField({ path, label, value, long }, untrusted) {
   const isList = Array.isArray(value) && value.every((one) => typeof one === "string");
   const isText = typeof value === "string";
   const before = isList ? value.join("\n") : isText ? value : JSON.stringify(value);
-  const hint = [isList && "One per line.", !isList && !isText && "As JSON.", untrusted.includes(path.join(".")) && "Others may have written this."].filter(Boolean).join(" ");
+  const hint = [isList && "One per line.", typeof value === "object" && !isList && "As JSON.", untrusted.includes(path.join(".")) && "Others may have written this."].filter(Boolean).join(" ");
   const tall = isList || long || before.length > 80 || before.includes("\n");
   const field = makeField({ name: label, label, value: before, hint, kind: tall ? "textarea" : "text", rows: long ? 8 : 3 });
   const parse = (text) => {
     if (!text.trim()) return null;
     if (isList) return readLines(text);
-    return isText ? text : JSON.parse(text);
+    if (isText) return text;
+    try {
+      return JSON.parse(text);
+    } catch (error) {
+      if (value && typeof value === "object") throw new Error(`${label} is not valid JSON: ${error.message}`);
+      return text;
+    }
   };
   return { ...field, before, parse };
 }
@@ -403,7 +409,7 @@ function drawPreview(report, asked, memory, place) {
   const own = report.own.length ? [h("h3", {}, "Your own files, which stay as they are"), h("ul", {}, report.own.map((one) => h("li", {}, one)))] : null;
   if (!report.places.length) {
     const near = report.near.map((one) => h("li", {}, one.fact, " ", h("a", { href: memory.link("forget", { fact: one.id }) }, "Forget this one …")));
-    return [h("p", { className: "empty" }, "It stands nowhere in these words."), near.length ? [h("h3", {}, "Facts that mean something like it"), h("ul", {}, near)] : null, own];
+    return [h("h2", {}, "It stands nowhere in these words."), near.length ? [h("h3", {}, "Facts that mean something like it"), h("ul", {}, near)] : null, own];
   }
   return [
     h("h2", {}, "Everything that will go"),

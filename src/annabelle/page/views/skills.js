@@ -237,8 +237,7 @@ function drawWebhook(skill) {
     replace(place, field.element, button("Copy", async () => toast((await copy(field.input)) ? "Copied." : "Select the address and copy it.")));
     field.input.select();
   };
-  const told = skill.hasWebhook ? "It has an address: whoever posts to it sets the skill off." : "With an address of its own, another program can set it off.";
-  return [h("p", { className: "hint" }, told), button(skill.hasWebhook ? "New address …" : "Make an address", make, { data: { key: "webhook" } }), place];
+  return [h("p", { className: "hint" }, skill.hasWebhook ? "It has an address: whoever posts to it sets the skill off." : "With an address of its own, another program can set it off."), button(skill.hasWebhook ? "New address …" : "Make an address", make, { data: { key: "webhook" } }), place];
 }
 
 /** Without a secure connection a browser has no clipboard for pages. */
