@@ -118,10 +118,13 @@ def _try_again(
         changes: JsonObject = {"failures": failures, "enabled": False, "next_due": None, "disabled_why": words}
         skills.change_skill(conn, skill.id, changes)
         return tell(conn, skill, f"“{skill.name}” failed {failures} times and is switched off now. {words}", fire.id)
+    once = isinstance(schedule, OneMoment)
+    if once and skill.next_due is not None:  # arranged anew meanwhile: that comes in its place
+        return []
     again = at + wait
     due = again if skill.next_due is None else min(skill.next_due, again)
     skills.change_skill(conn, skill.id, {"failures": failures, "next_due": due})
-    if failures == 1 and isinstance(schedule, OneMoment):  # what comes once is waited for
+    if failures == 1 and once:  # what comes once is waited for
         return tell(conn, skill, f"“{skill.name}” failed and is tried again. {words}", fire.id)
     return []
 

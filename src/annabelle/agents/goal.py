@@ -65,7 +65,7 @@ class GoalKind(AgentKind):
 
     def list_child_tools(self, conn: Connection, context: CallContext) -> tuple[str, ...] | None:
         goal = goals.find_goal(conn, context.chat_id or "")
-        return () if goal is None else tuple(goal.tools)
+        return None if goal is None else tuple(goal.tools)
 
     def load_terms(
         self, conn: Connection, message: StoredMessage, limits: TurnLimits, settings: Settings

@@ -199,7 +199,7 @@ def _fail(conn: Connection, task: StoredTask, ended: EndedTurn) -> list[StoredEv
     error = ended.result.error or _SILENT
     final = error.code in _NO_RETRY or task.failures + 1 >= _MOST_FAILURES
     answer = messages.find_answer(conn, ended.message.id)
-    again = ended.at + _FIRST_PAUSE * 2**task.failures
+    again = ended.at + _FIRST_PAUSE * 2 ** min(task.failures, _MOST_FAILURES)
     if answer is not None:
         wait: JsonObject = {"attempt": task.failures + 1, "attempts": _MOST_FAILURES}
         facts = wait | ({"retryable": False} if final else {"retryable": True, "retry_at": again.isoformat()})

@@ -86,7 +86,11 @@ class Hub:
             webhook_rate=RateLimit(10),
             token_budget=1_000,
         )
-        access = SimpleNamespace(check_user=lambda *_: None, toolbox=SimpleNamespace(call=self._call_tool))
+        access = SimpleNamespace(
+            check_user=lambda *_: None,
+            toolbox=SimpleNamespace(call=self._call_tool),
+            users=SimpleNamespace(is_known=lambda _user_id: True),
+        )
         lifecycle = HubLifecycle(clock)
         lifecycle.mark_ready()
         self.runner = FireRunner(

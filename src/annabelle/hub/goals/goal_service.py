@@ -95,7 +95,7 @@ class GoalService:
                 intent = str((check_in or {}).get("intent") or "")
                 set_check_in(conn, goal, CheckIn(sort="recurring", schedule=schedule, intent=intent), at)
             move_heartbeat(conn, goal, at)
-            if skills.find_check_in(conn, goal.user_id, _feed_part("Morning")) is None:
+            if not any(skills.find_check_in(conn, goal.user_id, _feed_part(part)) for part in FEED_TIMES):
                 for part, clock in FEED_TIMES.items():
                     self._set_feed(conn, goal, part, clock, at)
             return goal
@@ -320,6 +320,7 @@ class GoalService:
         moment = read_clock(clock)
         schedule = CronSchedule(f"{moment.minute} {moment.hour} * * *", self.time_zone)
         values: JsonObject = {"trigger": schedule.trigger, "next_due": schedule.next_after(at), "enabled": True}
+        values |= {"agent_id": goal.agent_id, "failures": 0, "disabled_why": None}
         if known is not None:
             skills.change_skill(conn, known.id, values)
             return
@@ -327,7 +328,7 @@ class GoalService:
             user_id=goal.user_id,
             agent_id=goal.agent_id,
             thread_id=find_report_thread(conn, goal),
-            name=f"{part} feed",
+            name=skills.find_free_name(conn, goal.user_id, f"{part} feed"),
             description="What is new and worth knowing across the goals.",
             instructions="Write my feed: look up what is new for my goals, and think about how they go.",
             trigger_type="cron",
