@@ -87,7 +87,7 @@ def end_fire(conn: Connection, fire: StoredFire, outcome: FireOutcome, at: datet
     if state == "failed":
         return _try_again(conn, skill, fire, outcome, at)
     once = isinstance(read_schedule(skill.trigger), OneMoment) and skill.next_due is None
-    over = once and not comes_again(skill)
+    over = once and not comes_again(skill) and not fire.by_hand
     skills.change_skill(conn, skill.id, {"failures": 0} | ({"enabled": False} if over else {}))
     goal = None if skill.goal_id is None else goals.find_goal(conn, skill.goal_id)
     if goal is not None:

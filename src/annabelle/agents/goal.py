@@ -96,6 +96,9 @@ class GoalKind(AgentKind):
                 move_heartbeat(conn, goal, ended.at)
         return told
 
+    def resume_turn(self, conn: Connection, message: StoredMessage) -> None:
+        goals.set_goal_state(conn, message.chat_id, "working")
+
     def drop_turn(self, conn: Connection, message: StoredMessage, why: str, at: datetime) -> list[StoredEvent] | None:
         rest_if_done(conn, message.chat_id)
         fire = load_run(conn, message)

@@ -32,6 +32,7 @@ from annabelle.durable.thread_queue import ThreadQueue
 from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.conversations.turn_canceller import TurnCanceller
 from annabelle.hub.goals.note_service import NoteService
+from annabelle.hub.skills.skill_service import describe_trigger
 from annabelle.hub.trust.rules import RuleOrigin, StandingRules
 from annabelle.skills.schedule import CronSchedule, OneMoment, Schedule
 from annabelle.skills.skill_input import MAKES_SKILLS
@@ -261,8 +262,9 @@ class GoalService:
             if skill is None or not skill.enabled:
                 found[part] = None
                 continue
-            minute, hour = str(skill.trigger["schedule"]).split()[:2]
-            found[part] = f"{int(hour):02}:{int(minute):02}"
+            minute, hour = str(skill.trigger.get("schedule", "* *")).split()[:2]
+            daily = minute.isdecimal() and hour.isdecimal()  # else the person changed the skill
+            found[part] = f"{int(hour):02}:{int(minute):02}" if daily else describe_trigger(skill, self.time_zone)
         return found
 
     async def retry_task(self, task_id: str, user_id: str) -> StoredTask:

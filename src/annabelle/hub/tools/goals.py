@@ -84,6 +84,11 @@ def _find_root(conn: Connection, context: CallContext) -> StoredMessage | None:
     return load_root_message(conn, messages.load_message(conn, context.message_id))
 
 
+def _read_title(arguments: JsonObject) -> str:
+    """In one line."""
+    return " ".join(str(arguments["title"]).split())
+
+
 def _create_goal(service: GoalService, toolbox: Toolbox) -> NativeTool:
     @native_tool(
         "create_goal",
@@ -169,7 +174,7 @@ def _create_task(service: GoalService) -> NativeTool:
                 id=make_task_id(context),
                 kind="goal",
                 user_id=context.user_id,
-                name=str(arguments["title"]).strip(),
+                name=_read_title(arguments) or "Task",
                 request={"instructions": arguments["instructions"], "tools": wanted, "origin_type": origin},
                 agent_id=context.agent_id,
                 goal_id=None if goal is None else goal.id,
@@ -214,7 +219,7 @@ def _create_note(service: GoalService) -> NativeTool:
             note = NewNote(
                 user_id=context.user_id,
                 goal_id=None if goal is None else goal.id,
-                title=str(arguments["title"]),
+                title=_read_title(arguments) or "Note",
                 content=str(arguments["content"]),
                 written_by="agent",
                 read_from=_read_from(conn, context),
