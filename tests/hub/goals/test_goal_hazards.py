@@ -1,4 +1,4 @@
-"""What changes under a goal at a bad moment: its agent is paused or removed, its check-ins edited, the clock set back."""
+"""What changes under a goal at a bad moment: its agent is paused, its check-ins are edited, the clock is set back."""
 
 from __future__ import annotations
 
