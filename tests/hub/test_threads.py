@@ -268,3 +268,21 @@ def test_cells_are_there_while_the_turn_runs_and_after_it_was_stopped(hub: HubPr
         assert listed(hub, asked["threadId"])[-1]["source"] == "error"
     finally:
         model.rules()
+
+
+@pytest.mark.req("THR-01", "POL-03")
+@pytest.mark.parametrize(("verdict", "shown"), [("approve", ["success"]), ("deny", ["failure"])])
+def test_a_call_that_was_asked_about_is_shown_once_when_it_was_answered(
+    hub: HubProcess, verdict: str, shown: list[str]
+) -> None:
+    (hub.home.workspace / "old.txt").write_text("old")
+    text = plan_text([("filer_delete_file", {"path": "old.txt"})], say="over")
+    thread_id = hub.say(f"What is there? {text}", chatId=f"asked-{verdict}")["threadId"]
+    (waiting,) = [one["metadata"] for one in listed(hub, thread_id) if one["type"] == "tool"]
+    assert waiting["status"] == "in_progress"
+    answered = hub.http.post(f"/approvals/{waiting['approval_id']}", json={"verdict": verdict}).json()
+    ended = hub.http.get(f"/messages/{answered['messageId']}", params={"wait": seconds(30)}).json()
+    assert ended["state"] == "done"
+    cells = [one["metadata"] for one in listed(hub, thread_id) if one["type"] == "tool"]
+    assert [one["status"] for one in cells] == shown
+    assert (hub.home.workspace / "old.txt").exists() is (verdict == "deny")

@@ -18,8 +18,8 @@ class VirtualClock:
         return self.moment
 
     async def wait(self, wake: asyncio.Event, until: datetime | None) -> None:
-        self._until = until
-        while not wake.is_set() and (until is None or self.moment < until):
+        self._until, begun = until, self.moment
+        while not wake.is_set() and (until is None or begun <= self.moment < until):
             self._waits.set()
             self._moved.clear()
             either = [asyncio.create_task(event.wait()) for event in (wake, self._moved)]

@@ -72,6 +72,7 @@ def set_check_in(conn: Connection, goal: StoredGoal, new: CheckIn, at: datetime)
     }
     known = skills.find_check_in(conn, goal.user_id, new.sort, goal.id)
     if known is not None:
+        skills.skip_due_fires(conn, known.id, "It was arranged anew.")
         return skills.update_skill(conn, known.id, values)
     row = NewSkill(
         user_id=goal.user_id,
@@ -104,16 +105,15 @@ def rename_check_ins(conn: Connection, goal: StoredGoal) -> None:
 
 
 def _name(conn: Connection, goal: StoredGoal, sort: CheckInSort, own: int | None = None) -> _SkillName:
-    taken = {one.name.casefold() for one in skills.list_skills(conn, goal.user_id) if one.id != own}
-    name = _NAMES[sort].format(title=goal.title)
-    free = name if name.casefold() not in taken else f"{name} ({goal.id[-4:]})"
-    return {"name": free, "description": f"Belongs to the goal “{goal.title}”."}
+    name = skills.find_free_name(conn, goal.user_id, _NAMES[sort].format(title=goal.title), own)
+    return {"name": name, "description": f"Belongs to the goal “{goal.title}”."}
 
 
 def suspend_check_ins(conn: Connection, goal_id: str) -> None:
     """None is due any more. Which of them are switched on stays known."""
     for one in skills.list_check_ins(conn, goal_id):
         skills.change_skill(conn, one.id, {"next_due": None})
+        skills.skip_due_fires(conn, one.id, "The goal was archived.")
 
 
 def restore_check_ins(conn: Connection, goal: StoredGoal, at: datetime) -> None:

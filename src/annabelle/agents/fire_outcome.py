@@ -87,7 +87,7 @@ def end_fire(conn: Connection, fire: StoredFire, outcome: FireOutcome, at: datet
     if state == "failed":
         return _try_again(conn, skill, fire, outcome, at)
     once = isinstance(read_schedule(skill.trigger), OneMoment) and skill.next_due is None
-    over = once and not comes_again(skill)
+    over = once and not comes_again(skill) and not fire.by_hand
     skills.change_skill(conn, skill.id, {"failures": 0} | ({"enabled": False} if over else {}))
     goal = None if skill.goal_id is None else goals.find_goal(conn, skill.goal_id)
     if goal is not None:
@@ -118,10 +118,13 @@ def _try_again(
         changes: JsonObject = {"failures": failures, "enabled": False, "next_due": None, "disabled_why": words}
         skills.change_skill(conn, skill.id, changes)
         return tell(conn, skill, f"“{skill.name}” failed {failures} times and is switched off now. {words}", fire.id)
+    once = isinstance(schedule, OneMoment)
+    if once and skill.next_due is not None:  # arranged anew meanwhile: that comes in its place
+        return []
     again = at + wait
     due = again if skill.next_due is None else min(skill.next_due, again)
     skills.change_skill(conn, skill.id, {"failures": failures, "next_due": due})
-    if failures == 1 and isinstance(schedule, OneMoment):  # what comes once is waited for
+    if failures == 1 and once:  # what comes once is waited for
         return tell(conn, skill, f"“{skill.name}” failed and is tried again. {words}", fire.id)
     return []
 

@@ -65,7 +65,7 @@ class GoalKind(AgentKind):
 
     def list_child_tools(self, conn: Connection, context: CallContext) -> tuple[str, ...] | None:
         goal = goals.find_goal(conn, context.chat_id or "")
-        return () if goal is None else tuple(goal.tools)
+        return None if goal is None else tuple(goal.tools)
 
     def load_terms(
         self, conn: Connection, message: StoredMessage, limits: TurnLimits, settings: Settings
@@ -95,6 +95,9 @@ class GoalKind(AgentKind):
             if fire is None:  # else the end of the fire says when the next one comes
                 move_heartbeat(conn, goal, ended.at)
         return told
+
+    def resume_turn(self, conn: Connection, message: StoredMessage) -> None:
+        goals.set_goal_state(conn, message.chat_id, "working")
 
     def drop_turn(self, conn: Connection, message: StoredMessage, why: str, at: datetime) -> list[StoredEvent] | None:
         rest_if_done(conn, message.chat_id)

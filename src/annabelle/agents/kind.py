@@ -72,6 +72,9 @@ class AgentKind(Protocol):
         """What else is stored and told when a turn ends."""
         return []
 
+    def resume_turn(self, conn: Connection, message: StoredMessage) -> None:
+        """What else is stored when a parked turn goes on, because the person has answered."""
+
     def drop_turn(self, conn: Connection, message: StoredMessage, why: str, at: datetime) -> list[StoredEvent] | None:
         """What is told when a parked turn is over without an answer; None: the chat is told why."""
 

@@ -81,15 +81,20 @@ class TaskKind(AgentKind):
         if task is None or not task.open:
             return []  # it was cancelled, or its goal deleted
         if ended.parked is not None and ended.parked.waits:
-            tasks.change_task(conn, task.id, {"state": "paused", "next_try_at": None})
             ids = [one.id for one in ended.parked.questions]
+            if not ids:
+                return []  # answered meanwhile, so it goes on
+            tasks.change_task(conn, task.id, {"state": "paused", "next_try_at": None})
             text = f"The task “{task.name}” needs your yes to go on.\n\n{ended.parked.text}"
-            return _tell(conn, task, text, f"asks:{ids}", {"approvals": ids}) if ids else []
+            return _tell(conn, task, text, f"asks:{ids}", {"approvals": ids})
         if ended.parked is not None:
             return cancel_task(conn, task, ended.parked.text, ended.at)
         if not ended.result.success:
             return _fail(conn, task, ended)
         return _complete(conn, task, ended)
+
+    def resume_turn(self, conn: Connection, message: StoredMessage) -> None:
+        tasks.change_task(conn, message.chat_id, {"state": "active"})
 
     def drop_turn(self, conn: Connection, message: StoredMessage, why: str, at: datetime) -> list[StoredEvent] | None:
         task = _find_task(conn, message.chat_id)
@@ -199,7 +204,7 @@ def _fail(conn: Connection, task: StoredTask, ended: EndedTurn) -> list[StoredEv
     error = ended.result.error or _SILENT
     final = error.code in _NO_RETRY or task.failures + 1 >= _MOST_FAILURES
     answer = messages.find_answer(conn, ended.message.id)
-    again = ended.at + _FIRST_PAUSE * 2**task.failures
+    again = ended.at + _FIRST_PAUSE * 2 ** min(task.failures, _MOST_FAILURES)
     if answer is not None:
         wait: JsonObject = {"attempt": task.failures + 1, "attempts": _MOST_FAILURES}
         facts = wait | ({"retryable": False} if final else {"retryable": True, "retry_at": again.isoformat()})

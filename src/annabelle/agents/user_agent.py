@@ -18,6 +18,7 @@ from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject
 from annabelle.store import feed, goals
 from annabelle.store.goals import StoredGoal
+from annabelle.store.message_state import root_message_id
 from annabelle.store.messages import StoredMessage
 
 _FEED_TOOL: Final = "generate_feed"
@@ -69,7 +70,7 @@ class UserAgentKind(AgentKind):
             return []
         if ended.parked is not None or not ended.result.success:
             return end_run(conn, fire, ended)
-        items = feed.list_feed_of_run(conn, ended.message.id)
+        items = feed.list_feed_of_run(conn, root_message_id(ended.message))
         text = "\n\n".join(f"{one.title}\n{one.content}" for one in items)
         trust = "untrusted" if any(one.read_from for one in items) else "trusted"
         return end_fire(conn, fire, FireOutcome(state="finished", text=text, trust=trust), ended.at)

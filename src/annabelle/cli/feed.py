@@ -56,6 +56,9 @@ def _print_feed(found: JsonObject, *, json: bool) -> None:
         print_paragraph(clean(str(one["content"])))
         print_line("")
     if not items:
-        print_paragraph("There is nothing in your feed yet. It comes as soon as there is a goal: annabelle goals new")
+        print_paragraph(
+            "There is nothing in your feed yet. It is about your goals (annabelle goals new);"
+            " annabelle feed schedule says when it comes."
+        )
     elif found["before"] is not None:
         print_paragraph(f"There is more: annabelle feed history --before {found['before']}")

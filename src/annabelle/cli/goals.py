@@ -50,7 +50,7 @@ def list_goals(all_goals: All = False, json: Json = False) -> None:
     """List your goals in your own order."""
     found = get_rows("/goals", "goals", archived=str(all_goals).lower())
     rows = [(str(one["number"]), clean(str(one["title"])), str(one["state"]), _next(one)) for one in found]
-    empty = "There are no goals yet. Set one up: annabelle goals new"
+    empty = "There are no goals at work. Set one up: annabelle goals new; --all shows those you put away."
     print_rows({"goals": found}, ("GOAL", "TITLE", "STATE", "NEXT CHECK-IN"), rows, empty, json=json)
 
 

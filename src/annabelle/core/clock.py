@@ -17,7 +17,7 @@ class Clock(Protocol):
     def now(self) -> datetime: ...
 
     async def wait(self, wake: asyncio.Event, until: datetime | None) -> None:
-        """Until this moment, or until `wake` is set; without a moment only for that."""
+        """Until this moment, until `wake` is set or the clock is set back; without a moment until `wake` is set."""
         ...
 
 
@@ -26,7 +26,8 @@ class SystemClock:
         return now()
 
     async def wait(self, wake: asyncio.Event, until: datetime | None) -> None:
-        while until is None or self.now() < until:
+        begun = self.now()
+        while until is None or begun <= self.now() < until:
             seconds = None if until is None else min((until - self.now()).total_seconds(), _LONGEST_SLEEP)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(wake.wait(), seconds)

@@ -108,8 +108,9 @@ def find_named_goal(connection: Connection, named: str, user_id: str) -> StoredG
     """A person's goal by its id, its place in their list, its title or words of it that no other has."""
     known = list_goals(connection, user_id, archived=True)
     words = named.casefold().strip()
-    if words.isdecimal() and 0 < int(words[:_MOST_DIGITS]) <= len(known):
-        return known[int(words) - 1]
+    number = int(words) if words.isdecimal() and len(words) <= _MOST_DIGITS else 0
+    if 0 < number <= len(known):
+        return known[number - 1]
     exact = [one for one in known if words in (one.id.casefold(), one.title.casefold())]
     alike = exact or [one for one in known if words and words in one.title.casefold()]
     if len(alike) > 1:

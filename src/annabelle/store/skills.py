@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain, count
 from typing import Literal
 
 from sqlalchemy import Connection, bindparam, delete, exists, func, insert, literal, select, update
@@ -169,6 +170,13 @@ def list_skills(connection: Connection, user_id: str) -> list[StoredSkill]:
     return read_all(connection, StoredSkill, own.order_by(skills.c.next_due.is_(None), skills.c.next_due, skills.c.id))
 
 
+def find_free_name(connection: Connection, user_id: str, name: str, own: int | None = None) -> str:
+    """This name, or with a number behind it if another skill of the person than `own` has it, whatever its capitals."""
+    taken = {one.name.casefold() for one in list_skills(connection, user_id) if one.id != own}
+    numbered = (f"{name} ({number})" for number in count(2))
+    return next(one for one in chain([name], numbered) if one.casefold() not in taken)
+
+
 def update_skill(connection: Connection, skill_id: int, changes: Mapping[str, object]) -> StoredSkill:
     """Changes a skill; Conflict if the person has another of its new name."""
     try:
@@ -187,8 +195,13 @@ def change_skill(connection: Connection, skill_id: int, changes: Mapping[str, ob
 def delete_skill(connection: Connection, skill_id: int) -> None:
     """Deletes it for good. What it did stays; what has not begun is skipped."""
     connection.execute(delete(skills).where(skills.c.id == skill_id))
-    waiting = update(fires).where(fires.c.skill_id == skill_id, fires.c.state == "due")
-    connection.execute(waiting.values(state="skipped", finished_at=now(), result={"text": "The skill was deleted."}))
+    skip_due_fires(connection, skill_id, "The skill was deleted.")
+
+
+def skip_due_fires(connection: Connection, skill_id: int, why: str) -> None:
+    """Skips what its schedule set off and has not begun, as while its agent is paused."""
+    waiting = update(fires).where(fires.c.skill_id == skill_id, fires.c.state == "due", fires.c.payload.is_(None))
+    connection.execute(waiting.values(state="skipped", finished_at=now(), result={"text": why}))
 
 
 def find_check_in(

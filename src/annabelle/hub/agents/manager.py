@@ -118,7 +118,9 @@ class AgentManager:
         return agent_id in self._paused
 
     def is_held(self, agent_id: str) -> bool:
-        """Whether the agent does nothing in the background now: it is paused or stopped."""
+        """Whether the agent does nothing in the background now: it is paused or stopped. A removed one never will."""
+        if self.registry.find(agent_id) is None:
+            return False
         try:
             self.check_paused(agent_id, background=True)
         except AgentPaused:

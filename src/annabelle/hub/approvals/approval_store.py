@@ -10,6 +10,7 @@ from typing import Literal, cast
 from pydantic import ValidationError
 from sqlalchemy import Connection
 
+from annabelle.agents import find_kind
 from annabelle.agents.kind import ParkedOutcome
 from annabelle.core.contract import AnsweredApproval, ParkedTurn, Resumption
 from annabelle.core.errors import NotAllowed, NotFound
@@ -184,6 +185,7 @@ def resume_if_answered(conn: Connection, message: StoredMessage) -> StoredMessag
         conn, message, _describe_answers(answered), answered[-1].decided_by or message.user_id
     )
     approvals.mark_resumed(conn, message.id, going_on.id)
+    find_kind(message.channel).resume_turn(conn, message)
     return going_on
 
 

@@ -32,6 +32,7 @@ from annabelle.durable.thread_queue import ThreadQueue
 from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.conversations.turn_canceller import TurnCanceller
 from annabelle.hub.goals.note_service import NoteService
+from annabelle.hub.skills.skill_service import describe_trigger
 from annabelle.hub.trust.rules import RuleOrigin, StandingRules
 from annabelle.skills.schedule import CronSchedule, OneMoment, Schedule
 from annabelle.skills.skill_input import MAKES_SKILLS
@@ -95,7 +96,7 @@ class GoalService:
                 intent = str((check_in or {}).get("intent") or "")
                 set_check_in(conn, goal, CheckIn(sort="recurring", schedule=schedule, intent=intent), at)
             move_heartbeat(conn, goal, at)
-            if skills.find_check_in(conn, goal.user_id, _feed_part("Morning")) is None:
+            if not any(skills.find_check_in(conn, goal.user_id, _feed_part(part)) for part in FEED_TIMES):
                 for part, clock in FEED_TIMES.items():
                     self._set_feed(conn, goal, part, clock, at)
             return goal
@@ -261,8 +262,9 @@ class GoalService:
             if skill is None or not skill.enabled:
                 found[part] = None
                 continue
-            minute, hour = str(skill.trigger["schedule"]).split()[:2]
-            found[part] = f"{int(hour):02}:{int(minute):02}"
+            minute, hour = str(skill.trigger.get("schedule", "* *")).split()[:2]
+            daily = minute.isdecimal() and hour.isdecimal()  # else the person changed the skill
+            found[part] = f"{int(hour):02}:{int(minute):02}" if daily else describe_trigger(skill, self.time_zone)
         return found
 
     async def retry_task(self, task_id: str, user_id: str) -> StoredTask:
@@ -320,6 +322,7 @@ class GoalService:
         moment = read_clock(clock)
         schedule = CronSchedule(f"{moment.minute} {moment.hour} * * *", self.time_zone)
         values: JsonObject = {"trigger": schedule.trigger, "next_due": schedule.next_after(at), "enabled": True}
+        values |= {"agent_id": goal.agent_id, "failures": 0, "disabled_why": None}
         if known is not None:
             skills.change_skill(conn, known.id, values)
             return
@@ -327,7 +330,7 @@ class GoalService:
             user_id=goal.user_id,
             agent_id=goal.agent_id,
             thread_id=find_report_thread(conn, goal),
-            name=f"{part} feed",
+            name=skills.find_free_name(conn, goal.user_id, f"{part} feed"),
             description="What is new and worth knowing across the goals.",
             instructions="Write my feed: look up what is new for my goals, and think about how they go.",
             trigger_type="cron",

@@ -12,6 +12,7 @@ own, whose turn ends the fire (SKL-03).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -38,7 +39,7 @@ from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.skills.skill_service import SkillService, format_moment
 from annabelle.policy.tool_traits import READING, guess_traits
 from annabelle.skills.due import plan_due
-from annabelle.skills.schedule import read_schedule
+from annabelle.skills.schedule import OneMoment, read_schedule
 from annabelle.skills.skill_input import MissedPolicy
 from annabelle.store import skills, threads
 from annabelle.store.database import Database
@@ -138,6 +139,8 @@ class FireTasks:
         fire, skill = begun.fire, begun.skill
         if skill is None:
             return FireOutcome(state="skipped", text="The skill was deleted.")
+        if not self._deps.access.users.is_known(skill.user_id):
+            return FireOutcome(state="skipped", text="Its person was removed.", told=False)
         self._deps.agents.check_paused(skill.agent_id, background=True)
         if fire.content is not None:
             await self._scan(fire.content, fire, skill)
@@ -216,6 +219,7 @@ class FireRunner:
         self._storage, self._service, self._clock = storage, service, base.lifecycle.clock
         self._wake, self._tasks = asyncio.Event(), BackgroundTasks()
         self._fires, self._halts = FireTasks(base, deps, self._end), deps.agents.halts
+        self._looked_at: datetime | None = None
         service.on_change(self._wake.set)
         self._halts.on_change(self._wake.set)
         deps.agents.on_resume(self._wake.set)
@@ -267,6 +271,9 @@ class FireRunner:
             told = [event for skill in own for event in self._claim_safely(conn, skill, at)]
             return WriteResult(len(own) < len(due) or len(due) == _CLAIMED, user_id, told)
 
+        if self._looked_at is None or at < self._looked_at:
+            await self._storage.database.write(lambda conn: _correct_times(conn, at))
+        self._looked_at = at
         more = await self._storage.database.read(lambda conn: bool(skills.list_due_skills(conn, at, 1)))
         while more:
             more = await self._storage.events.transact(claim)
@@ -305,6 +312,16 @@ class FireRunner:
         )
         if outcome.state == "failed":
             self._wake.set()  # it may be tried again before anything else is due
+
+
+def _correct_times(conn: Connection, at: datetime) -> None:
+    """Where the clock was set back, skills would wait until it is as late again. An instant that was due stays done."""
+    for skill in skills.list_timed_skills(conn):
+        with contextlib.suppress(AnnabelleError, ValueError):  # told when it is due
+            schedule = read_schedule(skill.trigger)
+            sooner = None if schedule is None or isinstance(schedule, OneMoment) else schedule.next_after(at)
+            if skill.enabled and sooner is not None and skill.next_due is not None and sooner < skill.next_due:
+                skills.change_skill(conn, skill.id, {"next_due": sooner})
 
 
 def _fill_window(preflight: JsonObject, now: datetime) -> JsonObject:

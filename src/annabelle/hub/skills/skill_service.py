@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import calendar
-import itertools
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
+from annabelle.agents.check_in import comes_again
 from annabelle.core.clock import Clock
 from annabelle.core.errors import InvalidArguments, NotAllowed, Unavailable
 from annabelle.core.messages import OWNER
@@ -90,7 +90,7 @@ class SkillService:
             known = {skill.name: skill for skill in skills.list_skills(conn, owner.user_id)}
             if (same := known.get(new.name)) is not None and _is_same(same, new):
                 return same
-            name = new.name if given.get("name") else _free_name(new.name, known)
+            name = new.name if given.get("name") else skills.find_free_name(conn, owner.user_id, new.name)
             foreign = [] if message_id is None else tool_calls.list_untrusted_tools(conn, message_id)
             confirmed_at = at if confirmed else None
             return skills.add_skill(
@@ -115,6 +115,8 @@ class SkillService:
             changes = _find_changes(known, asked, given, at)
             if asked.enabled and known.confirmed_at is None:
                 changes |= self._confirm(conn, known, at, by_person=by_person)
+            if "next_due" in changes:  # another time, or none
+                skills.skip_due_fires(conn, known.id, "The skill was changed.")
             return skills.update_skill(conn, known.id, changes)
 
         changed = await self.database.write(write)
@@ -362,7 +364,9 @@ def _find_changes(known: StoredSkill, asked: SkillInput, given: Mapping[str, obj
         trigger = asked.trigger or known.trigger
         next_due = _next_due(trigger, at) if enabled else None
         if next_due is None and enabled and isinstance(read_schedule(trigger), OneMoment):
-            raise InvalidArguments("Its time is over.", hint="Give it another one.")
+            if not comes_again(known):
+                raise InvalidArguments("Its time is over.", hint="Give it another one.")
+            next_due = at
         changes |= {"next_due": next_due}
     if asked.enabled:
         changes |= {"failures": 0, "disabled_why": None}
@@ -432,12 +436,6 @@ def _is_same(skill: StoredSkill, new: NewSkill) -> bool:
         new.plan,
         new.instructions,
     )
-
-
-def _free_name(name: str, known: Collection[str]) -> str:
-    """This name, or with a number behind it if it is taken."""
-    numbered = (f"{name} ({number})" for number in itertools.count(2))
-    return next(one for one in itertools.chain([name], numbered) if one not in known)
 
 
 def _plan_row(asked: SkillInput) -> JsonObject | None:

@@ -22,6 +22,7 @@ from annabelle.store import feed, goals, messages, tasks, threads, tool_calls
 from annabelle.store.feed import FeedItem, NewFeedItem
 from annabelle.store.goals import NewGoal, NewNote, StoredGoal
 from annabelle.store.message_state import load_root_message
+from annabelle.store.messages import StoredMessage
 from annabelle.store.tasks import NewTask, StoredTask
 from annabelle.toolbox.catalogue import OWN_WORDS, READS, WRITES_ONCE, NativeTool, native_tool, text_parameter
 from annabelle.toolbox.facade import Toolbox
@@ -74,6 +75,18 @@ def _require_goal(conn: Connection, context: CallContext, named: object = None) 
 def _read_from(conn: Connection, context: CallContext) -> list[str] | None:
     """Foreign content that was read in the conversation before this call."""
     return (context.message_id and tool_calls.list_untrusted_tools(conn, context.message_id)) or None
+
+
+def _find_root(conn: Connection, context: CallContext) -> StoredMessage | None:
+    """The message that began what calls, also where it goes on after an answer of the person."""
+    if context.message_id is None:
+        return None
+    return load_root_message(conn, messages.load_message(conn, context.message_id))
+
+
+def _read_title(arguments: JsonObject) -> str:
+    """In one line."""
+    return " ".join(str(arguments["title"]).split())
 
 
 def _create_goal(service: GoalService, toolbox: Toolbox) -> NativeTool:
@@ -155,13 +168,13 @@ def _create_task(service: GoalService) -> NativeTool:
                 raise RetryByModel(
                     f"A task may not have {', '.join(beyond)}.", hint=f"It may have {', '.join(usable)}."
                 )
-            root = None if context.message_id is None else messages.load_message(conn, context.message_id)
-            origin = None if root is None else load_root_message(conn, root).metadata.get("type")
+            root = _find_root(conn, context)
+            origin = None if root is None else root.metadata.get("type")
             new = NewTask(
                 id=make_task_id(context),
                 kind="goal",
                 user_id=context.user_id,
-                name=str(arguments["title"]).strip(),
+                name=_read_title(arguments) or "Task",
                 request={"instructions": arguments["instructions"], "tools": wanted, "origin_type": origin},
                 agent_id=context.agent_id,
                 goal_id=None if goal is None else goal.id,
@@ -206,7 +219,7 @@ def _create_note(service: GoalService) -> NativeTool:
             note = NewNote(
                 user_id=context.user_id,
                 goal_id=None if goal is None else goal.id,
-                title=str(arguments["title"]),
+                title=_read_title(arguments) or "Note",
                 content=str(arguments["content"]),
                 written_by="agent",
                 read_from=_read_from(conn, context),
@@ -388,7 +401,7 @@ def _generate_feed(service: GoalService) -> NativeTool:
 
         def write(conn: Connection) -> list[FeedItem | None]:
             own = {one.id for one in goals.list_goals(conn, context.user_id)}
-            foreign = _read_from(conn, context)
+            foreign, root = _read_from(conn, context), _find_root(conn, context)
             items = [
                 NewFeedItem(
                     user_id=context.user_id,
@@ -397,7 +410,7 @@ def _generate_feed(service: GoalService) -> NativeTool:
                     content=one["content"],
                     goal_id=one.get("goal_id") if one.get("goal_id") in own else None,
                     read_from=foreign,
-                    message_id=context.message_id,
+                    message_id=None if root is None else root.id,
                 )
                 for one in given
             ]
