@@ -167,19 +167,19 @@ def test_the_audit_is_checked_and_what_is_about_safety_is_found(hub: HubProcess)
 def test_a_session_of_the_page_takes_back_tokens_that_may_do_no_more_than_itself(hub: HubProcess) -> None:
     for name, kind in (("tablet", "device"), ("laptop", "person")):
         hub.http.post("/tokens", json={"name": name, "kind": kind})
-    code = hub.http.post("/page/links").json()["path"].partition("=")[2]
+    code = hub.http.post("/sessions/links").json()["path"].partition("=")[2]
     with httpx.Client(base_url=hub.url) as browser:
-        browser.headers["X-Annabelle-Page"] = browser.post("/page/session", json={"code": code}).json()["key"]
-        listed = browser.get("/page/session/tokens").json()["tokens"]
+        browser.headers["X-Annabelle-Page"] = browser.post("/sessions", json={"code": code}).json()["key"]
+        listed = browser.get("/sessions/tokens").json()["tokens"]
         assert {"main", "tablet", "laptop"} <= {one["name"] for one in listed}
-        assert browser.post("/page/session/tokens/tablet/revoke").status_code == 200
-        refused = browser.post("/page/session/tokens/laptop/revoke")
+        assert browser.post("/sessions/tokens/tablet/revoke").status_code == 200
+        refused = browser.post("/sessions/tokens/laptop/revoke")
         assert (refused.status_code, refused.json()["error"]["hint"][-30:]) == (403, "annabelle tokens revoke laptop")
-        assert browser.post("/page/session/tokens/main/revoke").status_code == 403
-        assert browser.post("/page/session/tokens/nothing/revoke").status_code == 404
+        assert browser.post("/sessions/tokens/main/revoke").status_code == 403
+        assert browser.post("/sessions/tokens/nothing/revoke").status_code == 404
         assert browser.get("/tokens").status_code == 403
     assert "tablet" not in hub.home.users_file.read_text()
-    assert hub.http.get("/page/session/tokens").status_code == 403, "others use /tokens"
+    assert hub.http.get("/sessions/tokens").status_code == 403, "others use /tokens"
 
 
 @pytest.mark.req("UX-02")
@@ -212,9 +212,9 @@ def test_only_the_owner_looks_after_the_install(hub: HubProcess) -> None:
             "/audit/verify",
             "/logs",
             "/logs/hub",
-            "/page/session/tokens",
+            "/sessions/tokens",
         ):
             assert ada.get(path).status_code == 403, path
-        for path in ("/diagnosis/fix", "/settings", "/models/use", "/models/pull", "/page/session/tokens/x/revoke"):
+        for path in ("/diagnosis/fix", "/settings", "/models/use", "/models/pull", "/sessions/tokens/x/revoke"):
             assert ada.post(path, json={}).status_code == 403, path
     remove_user(hub.home.users_file, "ada")

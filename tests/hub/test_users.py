@@ -149,6 +149,7 @@ async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(
         "/goals/{named}/learnings/{learning_id}/remove", "/goals/{named}/messages",
         "/tasks", "/tasks/{task_id}", "/tasks/{task_id}/retry", "/tasks/{task_id}/cancel",
         "/feed", "/feed/history", "/feed/schedule", "/user-agent",
+        "/sessions", "/sessions/links", "/sessions/current", "/sessions/current/end",
     }  # fmt: skip
 
 

@@ -39,7 +39,7 @@ class Visit:
 
     def sign_in(self, token: str | None = None) -> Page:
         headers = {"X-Annabelle-Token": token or self.hub.token}
-        link = self.hub.http.post("/page/links", headers=headers).json()
+        link = self.hub.http.post("/sessions/links", headers=headers).json()
         self.page.goto(f"{self.hub.url}{link['path']}")
         self.page.wait_for_selector("header")
         return self.page

@@ -20,7 +20,7 @@ def test_the_address_alone_shows_how_to_get_a_link(visit: Visit) -> None:
 @pytest.mark.req("UX-02")
 def test_a_link_signs_in_once_and_its_session_ends_with_the_token(browser: Browser, visit: Visit) -> None:
     hub = visit.hub
-    link = hub.http.post("/page/links").json()["path"]
+    link = hub.http.post("/sessions/links").json()["path"]
     visit.page.goto(f"{hub.url}{link}")
     expect(visit.page.get_by_role("navigation", name="Views")).to_be_visible()
     assert "link=" not in visit.page.url
@@ -48,7 +48,7 @@ def test_one_half_of_a_session_is_worth_nothing(visit: Visit) -> None:
     assert ask(cookies, both) == 200
     assert (ask(cookies, {}), ask({}, both)) == (401, 401)
     assert ask(cookies, both | {"Origin": "http://evil.example"}) == 403
-    made = httpx.post(f"{visit.hub.url}/page/links", cookies=cookies, headers=both)
+    made = httpx.post(f"{visit.hub.url}/sessions/links", cookies=cookies, headers=both)
     assert made.status_code == 403, "the page cannot make links"
 
 

@@ -22,7 +22,7 @@ app = command_app()
 def open_page(no_browser: NoBrowser = False, json: Json = False) -> None:
     """Open Annabelle in the browser; starts it first if it does not run."""
     running, _started = bring_up(Home.from_environment())
-    made = post_json("/page/links", {})
+    made = post_json("/sessions/links", {})
     url = f"{running.url}{made['path']}"
     opened = not (no_browser or json) and webbrowser.open(url)
     told = "Annabelle opens in your browser." if opened else "Open this link in a browser; it works once:"

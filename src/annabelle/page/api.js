@@ -51,7 +51,7 @@ async function request(path, options = {}) {
   if (response.ok) return response;
   const body = await response.json().catch(() => ({}));
   const error = new ApiError(response.status, body.error || {});
-  if (response.status === 401 && !path.startsWith("/page/")) tell("ended");
+  if (response.status === 401 && !path.startsWith("/sessions")) tell("ended");
   throw error;
 }
 

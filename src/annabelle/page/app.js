@@ -28,7 +28,7 @@ async function begin() {
   if (code) {
     history.replaceState(null, "", location.pathname);
     try {
-      const made = await post("/page/session", { code });
+      const made = await post("/sessions", { code });
       setKey(made.key);
     } catch (error) {
       return welcome(describeError(error));
@@ -36,7 +36,7 @@ async function begin() {
   }
   if (!hasKey()) return welcome();
   try {
-    session = await get("/page/session");
+    session = await get("/sessions/current");
   } catch (error) {
     if (error.status === 0) {
       setTimeout(begin, 1000);
@@ -140,7 +140,7 @@ function stopButton() {
 
 async function signOut() {
   if (!(await ask("Sign out of this browser?", [], { yes: "Sign out" }))) return;
-  await post("/page/session/end").catch(() => {});
+  await post("/sessions/current/end").catch(() => {});
   setKey(null);
   location.reload();
 }

@@ -57,7 +57,6 @@ PAGE_ROUTES: Final = (
     Route("/page", _to_page),
     Mount("/page", PageFiles(directory=FOLDER, html=True, check_dir=False)),
 )
-"""After the operations of this file, which the mount would hide."""
 
 
 class PageLink(ApiAnswer):
@@ -85,7 +84,7 @@ class PageSession(ApiAnswer):
     set_up: bool = Field(description="Whether somebody has chosen settings; else the page offers to")
 
 
-@router.post("/page/links", **document("Make a link that opens the page once"))
+@router.post("/sessions/links", **document("Make a link that opens the page once"))
 async def make_link(hub: TheHub, caller: Caller) -> PageLink:
     """Good for five minutes. Needs the scope `tokens`, so the page itself makes none."""
     if "tokens" not in caller.grant.scopes:
@@ -94,7 +93,7 @@ async def make_link(hub: TheHub, caller: Caller) -> PageLink:
     return PageLink(path=f"/page/#link={code}", expires_at=until)
 
 
-@router.post("/page/session", **document("Sign a browser in with a link", body=PageCode))
+@router.post("/sessions", **document("Sign a browser in with a link", body=PageCode))
 async def begin_session(hub: TheHub, request: Request, response: Response) -> PageKey:
     """Makes a token of the kind device, which `annabelle tokens` shows and can take back."""
     code = (await read_body(request, PageCode)).code
@@ -109,7 +108,7 @@ async def begin_session(hub: TheHub, request: Request, response: Response) -> Pa
     return PageKey(key=key)
 
 
-@router.get("/page/session", **document("Who looks at the page"))
+@router.get("/sessions/current", **document("Who looks at the page"))
 async def show_session(hub: TheHub, caller: Caller) -> PageSession:
     return PageSession(
         user_id=caller.user_id,
@@ -122,7 +121,7 @@ async def show_session(hub: TheHub, caller: Caller) -> PageSession:
     )
 
 
-@router.post("/page/session/end", status_code=204, **document("Sign this browser out"))
+@router.post("/sessions/current/end", status_code=204, **document("Sign this browser out"))
 async def end_session(hub: TheHub, caller: Caller) -> Response:
     """The token of the session is no longer good."""
     if SESSION_NAME.fullmatch(caller.grant.name) is None:

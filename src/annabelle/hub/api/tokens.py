@@ -85,14 +85,14 @@ async def revoke_token(name: TokenName, hub: TheHub, caller: Caller) -> TokenVie
     return _view(hub, await _change(hub, caller, lambda tokens: tokens.revoke(name)))
 
 
-@router.get("/page/session/tokens", **document("Your tokens, for the page"))
+@router.get("/sessions/tokens", **document("Your tokens, for the page"))
 async def list_page_tokens(hub: TheHub, caller: Caller) -> TokenList:
     """Only for a session of the page, which can neither make nor rotate a token."""
     _require_page(caller)
     return await list_tokens(hub, caller)
 
 
-@router.post("/page/session/tokens/{name}/revoke", **document("Take a token back, from the page", 404))
+@router.post("/sessions/tokens/{name}/revoke", **document("Take a token back, from the page", 404))
 async def revoke_page_token(name: TokenName, hub: TheHub, caller: Caller) -> TokenView:
     """One that may do no more than the session itself."""
     _require_page(caller)

@@ -52,9 +52,9 @@ _PEOPLES_PLACES = frozenset(
         "/tasks",
         "/feed",
         "/user-agent",
-        "/page/links",
-        "/page/session",
-        "/page/session/end",
+        "/sessions/links",
+        "/sessions/current",
+        "/sessions/current/end",
     }
 )
 _PLAIN_PATH = "/openapi.json"
@@ -73,7 +73,7 @@ _SCOPES_OF_PATHS: Final[dict[str, Scope]] = {
     "tokens": "tokens",
     "v1": "talk",
     "mcp": "tools",
-    "page": "talk",
+    "sessions": "talk",
     "files": "talk",
 }
 

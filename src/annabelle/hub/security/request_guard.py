@@ -210,7 +210,7 @@ _log = logging.getLogger(__name__)
 UPLOAD_BYTES: Final = 20 * 1024 * 1024
 """The largest file that comes with a message."""
 _OPEN_PATHS = frozenset({"/health"})
-_PAGE: Final = re.compile(r"/(page(/(?!session|links).*)?)?$")
+_PAGE: Final = re.compile(r"/(page(/.*)?)?$")
 """Files of the page: they are the same for everybody."""
 _WEBHOOKS: Final = re.compile(r"/hooks/|/channels/[a-z]+/webhook$")
 """They bring a secret of their own."""
@@ -294,9 +294,10 @@ class RequestGuard:
             if scope["method"] == "OPTIONS":
                 return Response(status_code=204, headers=_CORS)
         check_content_length(headers.get(b"content-length"), rules.body_limit(scope["path"]))
-        if scope["path"] in _OPEN_PATHS or (_PAGE.match(scope["path"]) is not None and scope["method"] == "GET"):
+        reads = scope["method"] in ("GET", "HEAD")
+        if scope["path"] in _OPEN_PATHS or (reads and _PAGE.match(scope["path"]) is not None):
             return None
-        signs_in = scope["path"] == "/page/session" and scope["method"] == "POST"
+        signs_in = scope["path"] == "/sessions" and scope["method"] == "POST"
         if signs_in or _WEBHOOKS.match(scope["path"]) is not None:
             # Guessing the secret is slowed down.
             client = scope.get("client")

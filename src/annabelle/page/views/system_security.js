@@ -20,7 +20,7 @@ export async function show(root) {
     const found = await get("/audit", { last: 100, ...(kind === "safety" ? { safety: true } : { kind }) });
     replace(records, recordTable(found.records.reverse()));
   };
-  const drawTokens = async () => replace(tokens, tokenTable((await get("/page/session/tokens")).tokens, drawTokens));
+  const drawTokens = async () => replace(tokens, tokenTable((await get("/sessions/tokens")).tokens, drawTokens));
   const verify = async () => {
     const found = await get("/audit/verify");
     replace(
@@ -59,7 +59,7 @@ function recordTable(rows) {
 function tokenTable(rows, redraw) {
   const revoke = (one) => async () => {
     if (!(await ask(`Take back the token ${one.name}?`, [], { yes: "Take it back", danger: true, text: "It is no longer good, and what is open with it ends at once." }))) return;
-    await post(`/page/session/tokens/${one.name}/revoke`);
+    await post(`/sessions/tokens/${one.name}/revoke`);
     toast(`The token ${one.name} is no longer good.`);
     await redraw();
   };
