@@ -15,6 +15,8 @@ from support.scripted_model import ScriptedServer
 from support.scripted_model.file_server import FileServer
 
 CONTENT = bytes(range(256)) * 4000
+READ = ("/diagnosis", "/settings", "/models", "/audit/verify", "/logs", "/logs/hub", "/page/session/tokens")
+CHANGED = ("/diagnosis/fix", "/settings", "/models/use", "/models/pull", "/page/session/tokens/x/revoke")
 
 
 @pytest.fixture(scope="module")
@@ -205,16 +207,8 @@ def test_a_log_is_read_filtered_and_followed_with_its_secrets_masked(hub: HubPro
 def test_only_the_owner_looks_after_the_install(hub: HubProcess) -> None:
     token = add_user(hub.home.users_file, "ada")
     with httpx.Client(base_url=hub.url, headers={"X-Annabelle-Token": token}) as ada:
-        for path in (
-            "/diagnosis",
-            "/settings",
-            "/models",
-            "/audit/verify",
-            "/logs",
-            "/logs/hub",
-            "/page/session/tokens",
-        ):
+        for path in READ:
             assert ada.get(path).status_code == 403, path
-        for path in ("/diagnosis/fix", "/settings", "/models/use", "/models/pull", "/page/session/tokens/x/revoke"):
+        for path in CHANGED:
             assert ada.post(path, json={}).status_code == 403, path
     remove_user(hub.home.users_file, "ada")
