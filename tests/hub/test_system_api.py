@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 from annabelle.hub.security.users_file import add_user, remove_user
+from annabelle.store.home_archive import open_archive
 from hub.hubs import HubProcess, fresh_home, wait_for
 from support.few_servers import only
 from support.scripted_model import ScriptedServer
 from support.scripted_model.file_server import FileServer
 
 CONTENT = bytes(range(256)) * 4000
-READ = ("/diagnosis", "/settings", "/models", "/audit/verify", "/logs", "/logs/hub", "/page/session/tokens")
-CHANGED = ("/diagnosis/fix", "/settings", "/models/use", "/models/pull", "/page/session/tokens/x/revoke")
+READ = (
+    *("/diagnosis", "/settings", "/models", "/audit/verify", "/logs", "/logs/hub", "/page/session/tokens"),
+    *("/backups", "/backups/x"),
+)
+CHANGED = (
+    *("/diagnosis/fix", "/settings", "/models/use", "/models/pull", "/page/session/tokens/x/revoke"),
+    *("/backups", "/backups/x/delete"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -201,6 +209,25 @@ def test_a_log_is_read_filtered_and_followed_with_its_secrets_masked(hub: HubPro
     assert again["lines"] == []
     for name in ("nothing", "..%2fannabelle", "audit"):
         assert hub.http.get(f"/logs/{name}").status_code == 404, name
+
+
+@pytest.mark.req("UX-02", "BEY-06")
+def test_a_backup_is_made_downloaded_without_secrets_and_deleted(hub: HubProcess, tmp_path: Path) -> None:
+    made = hub.http.post("/backups").json()
+    assert made["name"].startswith("manual-")
+    listed = hub.http.get("/backups").json()["backups"]
+    assert (listed[0]["name"], listed[0]["size"], listed[0]["path"]) == (made["name"], made["size"], made["path"])
+    file = tmp_path / "fetched.zip"
+    file.write_bytes(hub.http.get(f"/backups/{made['name']}").content)
+    with open_archive(file, secrets=False) as archive:
+        paths = {entry.path for entry in archive.manifest.entries}
+    assert "home/data/annabelle.db" in paths
+    assert "home/annabelle.token" not in paths
+    assert hub.token.encode() not in file.read_bytes()
+    for name in ("nothing.zip", "..%2fannabelle.token", "%2e%2e"):
+        assert hub.http.get(f"/backups/{name}").status_code == 404, name
+    assert hub.http.post(f"/backups/{made['name']}/delete").status_code == 204
+    assert hub.http.get("/backups").json()["backups"] == []
 
 
 @pytest.mark.req("UX-02")

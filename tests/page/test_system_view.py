@@ -231,3 +231,22 @@ def test_an_account_is_paired_by_a_code_and_taken_back(visit: Visit, bot: tuple[
     expect(taken).to_be_hidden()
     assert visit.hub.http.get("/channels").json()["accounts"] == []
     assert (visit.foreign, visit.errors) == ([], [])
+
+
+@pytest.mark.req("UX-02", "BEY-06")
+def test_a_backup_is_made_downloaded_and_deleted(visit: Visit) -> None:
+    page = visit.sign_in()
+    visit.go("system/backup")
+    page.get_by_role("button", name="Make a backup").click()
+    row = page.get_by_role("region", name="Backups").get_by_role("row").nth(1)
+    expect(row).to_contain_text("manual-")
+    with page.expect_download() as downloading:
+        row.get_by_role("button", name="Download").click()
+    (kept,) = visit.hub.http.get("/backups").json()["backups"]
+    assert downloading.value.suggested_filename == kept["name"]
+    assert downloading.value.path().read_bytes() == Path(kept["path"]).read_bytes()
+    expect(page.get_by_text("annabelle restore --force")).to_contain_text(kept["path"])
+    row.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("There is none yet.")).to_be_visible()
+    assert (visit.foreign, visit.errors) == ([], [])

@@ -20,6 +20,7 @@ from annabelle.hub.api import (
     agents,
     approvals,
     audit,
+    backups,
     channels,
     commands,
     costs,
@@ -109,6 +110,7 @@ def make_app(hub: HubContext, mcp: ASGIApp | None = None) -> RequestGuard:
         settings,
         models,
         logs,
+        backups,
         page,
     ):
         # Not `include_router`, which would build every route again with the first request.
