@@ -11,19 +11,21 @@ import pytest
 
 from annabelle.hub.security.users_file import add_user, remove_user
 from annabelle.store.home_archive import open_archive
+from cli.sign_ins import mail_sign_ins
 from hub.hubs import HubProcess, fresh_home, wait_for
 from support.few_servers import only
 from support.scripted_model import ScriptedServer
 from support.scripted_model.file_server import FileServer
 
+ADDRESS, PASSWORD = "ada@example.org", "a password nobody may see"
 CONTENT = bytes(range(256)) * 4000
 READ = (
     *("/diagnosis", "/settings", "/models", "/audit/verify", "/logs", "/logs/hub", "/page/session/tokens"),
-    *("/backups", "/backups/x"),
+    *("/backups", "/backups/x", "/accounts"),
 )
 CHANGED = (
     *("/diagnosis/fix", "/settings", "/models/use", "/models/pull", "/page/session/tokens/x/revoke"),
-    *("/backups", "/backups/x/delete"),
+    *("/backups", "/backups/x/delete", "/accounts/mail", "/accounts/mail/remove"),
 )
 
 
@@ -228,6 +230,27 @@ def test_a_backup_is_made_downloaded_without_secrets_and_deleted(hub: HubProcess
         assert hub.http.get(f"/backups/{name}").status_code == 404, name
     assert hub.http.post(f"/backups/{made['name']}/delete").status_code == 204
     assert hub.http.get("/backups").json()["backups"] == []
+
+
+@pytest.mark.req("UX-02", "SRV-MAI")
+def test_a_mailbox_is_tried_before_it_is_kept_and_its_password_is_never_told(hub: HubProcess) -> None:
+    with mail_sign_ins(ADDRESS, PASSWORD) as servers:
+        wanted = {"address": ADDRESS, "password": PASSWORD, "security": "none", **servers}
+        refused = hub.http.post("/accounts/mail", json={**wanted, "password": "wrong password"})
+        assert (refused.status_code, "refused the user name or the password" in refused.text) == (400, True)
+        for wrong in ({"address": "ada"}, {"imap": "10.0.0.5:143"}, {"smtp": "a b"}):
+            assert hub.http.post("/accounts/mail", json={**wanted, **wrong}).status_code == 400, wrong
+        states = {one["kind"]: one["state"] for one in hub.http.get("/accounts").json()["accounts"]}
+        assert states == dict.fromkeys(("google", "mail", "telegram"), "missing")
+        made = hub.http.post("/accounts/mail", json=wanted).json()
+        assert made == {"account": ADDRESS, "calendar": False, "withoutCalendar": None}
+    listed = hub.http.get("/accounts")
+    assert {"kind": "mail", "account": ADDRESS, "state": "connected", "command": "annabelle connect mail"} in (
+        listed.json()["accounts"]
+    )
+    assert PASSWORD not in listed.text + hub.log() + hub.http.get("/audit").text
+    assert hub.http.post("/accounts/mail/remove").status_code == 204
+    assert hub.http.post("/accounts/mail/remove").status_code == 404
 
 
 @pytest.mark.req("UX-02")

@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 
 from annabelle import __version__
 from channels.bot_api_double import TOKEN, BotApiDouble, bot_api_double
+from cli.sign_ins import mail_sign_ins
 from hub.hubs import HubProcess, fresh_home
 from page.browsing import Visit
 from support.few_servers import only
@@ -250,3 +251,30 @@ def test_a_backup_is_made_downloaded_and_deleted(visit: Visit) -> None:
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.get_by_text("There is none yet.")).to_be_visible()
     assert (visit.foreign, visit.errors) == ([], [])
+
+
+@pytest.mark.req("UX-02", "SRV-MAI")
+def test_a_mailbox_is_connected_by_a_form_and_others_by_a_command(visit: Visit) -> None:
+    page = visit.sign_in()
+    visit.go("system/accounts")
+    expect(page.locator("[data-account=google]")).to_contain_text("annabelle connect google")
+    box = page.locator("[data-account=mail]")
+    with mail_sign_ins("ada@example.org", "a password nobody may see") as servers:
+        box.get_by_role("button", name="Connect a mailbox").click()
+        form = page.get_by_role("dialog")
+        form.get_by_label("Mail address").fill("ada@example.org")
+        form.get_by_label("Server to read from").fill(servers["imap"])
+        form.get_by_label("Server to send with").fill(servers["smtp"])
+        form.get_by_label("Encryption").select_option("none")
+        form.get_by_label("Password").fill("a wrong one")
+        form.get_by_role("button", name="Try it and keep it").click()
+        expect(page.get_by_text("refused the user name or the password")).to_be_visible()
+        expect(form.get_by_label("Mail address")).to_have_value("ada@example.org")
+        form.get_by_label("Password").fill("a password nobody may see")
+        form.get_by_role("button", name="Try it and keep it").click()
+        expect(box.get_by_text("ada@example.org")).to_be_visible()
+    box.get_by_role("button", name="Forget it").click()
+    page.get_by_role("dialog").get_by_role("button", name="Forget it").click()
+    expect(box).to_contain_text("not connected")
+    refused = [one for one in visit.errors if "400" in one]
+    assert (visit.foreign, visit.errors) == ([], refused)

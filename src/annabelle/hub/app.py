@@ -17,6 +17,7 @@ from annabelle.core.contract import TOKEN_HEADER
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.trace import current_trace
 from annabelle.hub.api import (
+    accounts,
     agents,
     approvals,
     audit,
@@ -111,6 +112,7 @@ def make_app(hub: HubContext, mcp: ASGIApp | None = None) -> RequestGuard:
         models,
         logs,
         backups,
+        accounts,
         page,
     ):
         # Not `include_router`, which would build every route again with the first request.
