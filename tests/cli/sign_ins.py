@@ -246,3 +246,15 @@ class CalendarHandler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", "0")
         self.end_headers()
+
+
+@contextmanager
+def mail_sign_ins(username: str, password: str) -> Iterator[dict[str, str]]:
+    """Servers of one mailbox, as the API is told of them."""
+    smtp = SmtpServer(username, password)
+    smtp.start()
+    try:
+        with serving(ImapHandler, Mailbox(username, password), socketserver.ThreadingTCPServer) as imap:
+            yield {"imap": f"127.0.0.1:{imap}", "smtp": f"127.0.0.1:{smtp.listens_at}"}
+    finally:
+        smtp.stop()

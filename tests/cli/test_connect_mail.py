@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from annabelle.cli.connect.mail import PROVIDERS, find_provider, parse_mail_server
-from annabelle.cli.connect.mail_check import check_caldav
 from annabelle.core.connections import GoogleAccount, MailAccount, connection_file, read_connection, write_connection
 from annabelle.core.errors import CallerMistake
 from annabelle.core.home import Home
+from annabelle.core.mail_account import PROVIDERS, find_provider, parse_mail_server
+from annabelle.core.mail_check import check_caldav
 from cli.sign_ins import CalendarHandler, ImapHandler, Mailbox, SmtpServer, serving
 from cli.terminal import Terminal
 from cli.typed import Keyboard, Typed

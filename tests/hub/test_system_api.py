@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 from annabelle.hub.security.users_file import add_user, remove_user
+from annabelle.store.home_archive import open_archive
+from cli.sign_ins import mail_sign_ins
 from hub.hubs import HubProcess, fresh_home, wait_for
 from support.few_servers import only
 from support.scripted_model import ScriptedServer
 from support.scripted_model.file_server import FileServer
 
+ADDRESS, PASSWORD = "ada@example.org", "a password nobody may see"
 CONTENT = bytes(range(256)) * 4000
+READ = (
+    *("/diagnosis", "/settings", "/models", "/audit/verify", "/logs", "/logs/hub", "/sessions/tokens"),
+    *("/backups", "/backups/x", "/accounts"),
+)
+CHANGED = (
+    *("/diagnosis/fix", "/settings", "/models/use", "/models/pull", "/sessions/tokens/x/revoke"),
+    *("/backups", "/backups/x/delete", "/accounts/mail", "/accounts/mail/remove"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -201,20 +213,52 @@ def test_a_log_is_read_filtered_and_followed_with_its_secrets_masked(hub: HubPro
         assert hub.http.get(f"/logs/{name}").status_code == 404, name
 
 
+@pytest.mark.req("UX-02", "BEY-06")
+def test_a_backup_is_made_downloaded_without_secrets_and_deleted(hub: HubProcess, tmp_path: Path) -> None:
+    made = hub.http.post("/backups").json()
+    assert made["name"].startswith("manual-")
+    listed = hub.http.get("/backups").json()["backups"]
+    assert (listed[0]["name"], listed[0]["size"], listed[0]["path"]) == (made["name"], made["size"], made["path"])
+    file = tmp_path / "fetched.zip"
+    file.write_bytes(hub.http.get(f"/backups/{made['name']}").content)
+    with open_archive(file, secrets=False) as archive:
+        paths = {entry.path for entry in archive.manifest.entries}
+    assert "home/data/annabelle.db" in paths
+    assert "home/annabelle.token" not in paths
+    assert hub.token.encode() not in file.read_bytes()
+    for name in ("nothing.zip", "..%2fannabelle.token", "%2e%2e"):
+        assert hub.http.get(f"/backups/{name}").status_code == 404, name
+    assert hub.http.post(f"/backups/{made['name']}/delete").status_code == 204
+    assert hub.http.get("/backups").json()["backups"] == []
+
+
+@pytest.mark.req("UX-02", "SRV-MAI")
+def test_a_mailbox_is_tried_before_it_is_kept_and_its_password_is_never_told(hub: HubProcess) -> None:
+    with mail_sign_ins(ADDRESS, PASSWORD) as servers:
+        wanted = {"address": ADDRESS, "password": PASSWORD, "security": "none", **servers}
+        refused = hub.http.post("/accounts/mail", json={**wanted, "password": "wrong password"})
+        assert (refused.status_code, "refused the user name or the password" in refused.text) == (400, True)
+        for wrong in ({"address": "ada"}, {"imap": "10.0.0.5:143"}, {"smtp": "a b"}):
+            assert hub.http.post("/accounts/mail", json={**wanted, **wrong}).status_code == 400, wrong
+        states = {one["kind"]: one["state"] for one in hub.http.get("/accounts").json()["accounts"]}
+        assert states == dict.fromkeys(("google", "mail", "telegram"), "missing")
+        made = hub.http.post("/accounts/mail", json=wanted).json()
+        assert made == {"account": ADDRESS, "calendar": False, "withoutCalendar": None}
+    listed = hub.http.get("/accounts")
+    assert {"kind": "mail", "account": ADDRESS, "state": "connected", "command": "annabelle connect mail"} in (
+        listed.json()["accounts"]
+    )
+    assert PASSWORD not in listed.text + hub.log() + hub.http.get("/audit").text
+    assert hub.http.post("/accounts/mail/remove").status_code == 204
+    assert hub.http.post("/accounts/mail/remove").status_code == 404
+
+
 @pytest.mark.req("UX-02")
 def test_only_the_owner_looks_after_the_install(hub: HubProcess) -> None:
     token = add_user(hub.home.users_file, "ada")
     with httpx.Client(base_url=hub.url, headers={"X-Annabelle-Token": token}) as ada:
-        for path in (
-            "/diagnosis",
-            "/settings",
-            "/models",
-            "/audit/verify",
-            "/logs",
-            "/logs/hub",
-            "/sessions/tokens",
-        ):
+        for path in READ:
             assert ada.get(path).status_code == 403, path
-        for path in ("/diagnosis/fix", "/settings", "/models/use", "/models/pull", "/sessions/tokens/x/revoke"):
+        for path in CHANGED:
             assert ada.post(path, json={}).status_code == 403, path
     remove_user(hub.home.users_file, "ada")

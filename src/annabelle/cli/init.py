@@ -13,14 +13,13 @@ from typing import Annotated
 
 import typer
 
-from annabelle.cli.connect.accounts import read_state
 from annabelle.cli.hub_process import running_hub
 from annabelle.cli.models import download, make_progress
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import clean, print_json, print_line, print_paragraph
 from annabelle.cli.spinner import Spinner
 from annabelle.cli.terminal_input import ask_line, check_line, read_answer
-from annabelle.core.connections import KINDS
+from annabelle.core.connections import KINDS, read_state
 from annabelle.core.errors import AnnabelleError, CallerMistake, ConfigMistake
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings, load_settings

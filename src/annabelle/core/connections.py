@@ -5,8 +5,9 @@ Each is one file in the home that only its owner can read. It is never put into 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
@@ -69,6 +70,8 @@ class TelegramAccount(BaseModel):
 
 
 KINDS: dict[str, type[BaseModel]] = {"google": GoogleAccount, "mail": MailAccount, "telegram": TelegramAccount}
+SERVERS = {"google": "gmail", "mail": "gmail", "telegram": "telegram"}
+"""The server that uses each kind of account."""
 
 
 def connection_file(home: Home, kind: str) -> Path:
@@ -144,3 +147,38 @@ def _dump_with_secrets(account: BaseModel) -> str:
 
 class _AnyFields(BaseModel):
     model_config = ConfigDict(extra="allow")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionState:
+    """One kind of account. `account` is the name its owner knows, or None."""
+
+    kind: str
+    account: str | None
+    state: Literal["connected", "missing", "damaged"]
+
+
+def read_state(home: Home, kind: str) -> ConnectionState:
+    """The state of one kind; an unreadable file is a state, not a failure."""
+    try:
+        account = read_connection(home, kind, KINDS[kind])
+    except ConfigMistake:
+        return ConnectionState(kind, None, "damaged")
+    return (
+        ConnectionState(kind, None, "missing")
+        if account is None
+        else ConnectionState(kind, account_name(account), "connected")
+    )
+
+
+def account_name(account: BaseModel) -> str:
+    """The name by which the owner knows an account."""
+    match account:
+        case GoogleAccount(email=email):
+            return email
+        case MailAccount(address=address):
+            return address
+        case TelegramAccount(phone=phone, name=name):
+            return " ".join(filter(None, (name, phone)))
+        case _:
+            return ""

@@ -21,6 +21,7 @@ from annabelle.core.home import write_atomically
 from annabelle.core.settings import Settings
 
 SettingOrigin = Literal["environment", "home", "default"]
+SettingKind = Literal["text", "number", "switch", "choice", "secret"]
 
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=")
 _PLAIN = re.compile(r"[\w.,:/@%+~\-\[\]{}]*")
@@ -37,7 +38,26 @@ def find_setting(name: str) -> tuple[str, FieldInfo]:
 
 
 def is_secret(field: FieldInfo) -> bool:
-    return field.annotation is SecretStr or SecretStr in get_args(field.annotation)
+    return SecretStr in list_types(field)
+
+
+def list_types(field: FieldInfo) -> tuple[object, ...]:
+    return get_args(field.annotation) or (field.annotation,)
+
+
+def list_choices(field: FieldInfo) -> list[str]:
+    """The values of a setting that has only some."""
+    return [one for one in list_types(field) if isinstance(one, str)]
+
+
+def find_kind(field: FieldInfo) -> SettingKind:
+    """How a form asks for it."""
+    types = list_types(field)
+    if SecretStr in types:
+        return "secret"
+    if bool in types:
+        return "switch"
+    return "number" if int in types or float in types else "choice" if list_choices(field) else "text"
 
 
 def find_zone(name: str) -> str:

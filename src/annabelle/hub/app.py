@@ -17,9 +17,11 @@ from annabelle.core.contract import TOKEN_HEADER
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.trace import current_trace
 from annabelle.hub.api import (
+    accounts,
     agents,
     approvals,
     audit,
+    backups,
     channels,
     commands,
     costs,
@@ -113,6 +115,8 @@ def make_app(hub: HubContext, mcp: ASGIApp | None = None) -> RequestGuard:
         settings,
         models,
         logs,
+        backups,
+        accounts,
         page,
     ):
         # Not `include_router`, which would build every route again with the first request.

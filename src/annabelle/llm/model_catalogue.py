@@ -5,20 +5,30 @@ The terminal and the hub show and change the same.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import AnnabelleError, CallerMistake, ConfigMistake, NotFound
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings
-from annabelle.llm.gguf_models import PACKAGED, GgufModel, GgufRegistry, find_packaged_weights
-from annabelle.llm.model_discovery import check_key, find_trouble
+from annabelle.llm.gguf_models import PACKAGED, GgufModel, GgufRegistry, download_model, find_packaged_weights
+from annabelle.llm.model_discovery import (
+    Progress,
+    check_key,
+    find_local_models,
+    find_trouble,
+    list_recommended,
+    machine_memory_gb,
+    pull_with_ollama,
+)
 from annabelle.llm.model_selection import ModelChooser, ModelSelection
 from annabelle.llm.providers import PROVIDERS, ModelProvider, configured_key, configured_model
 from annabelle.llm.types import Purpose
 
+OLLAMA: Final = "ollama:"
 OptionState = Literal["ready", "to pull", "needs a setting", "if it runs", "not installed"]
 
 
@@ -27,7 +37,7 @@ class ModelOption:
     """A model that could answer. `name` is what is chosen, `setting` what it lacks, `size` what is to be fetched."""
 
     name: str
-    kind: Literal["embedded", "provider"]
+    kind: Literal["embedded", "provider", "local"]
     state: OptionState
     note: str
     setting: str = ""
@@ -69,6 +79,32 @@ def _provider_option(settings: Settings, provider: ModelProvider) -> ModelOption
     elif provider.name == "compatible" and not settings.compatible_base_url:
         state, setting = "needs a setting", provider.url_variable
     return ModelOption(name, "provider", state, provider.label, setting)
+
+
+async def list_local_options(settings: Settings) -> list[ModelOption]:
+    """What servers on this machine have, and what Ollama could fetch for it."""
+    found = await find_local_models(settings)
+    there = [
+        ModelOption(
+            f"{one.provider.name}:{one.name}",
+            "local",
+            "ready",
+            f"At {one.provider.label}; {'uses tools' if one.tools else 'does not say that it uses tools'}.",
+        )
+        for models in found.values()
+        for one in models
+    ]
+    names = {one.name for one in there}
+    fitting = [one for one in list_recommended() if "ollama" in found and one.memory_gb < machine_memory_gb()]
+    options = [ModelOption(OLLAMA + one.name, "local", "to pull", one.note) for one in fitting]
+    return there + [one for one in options if one.name not in names]
+
+
+def find_fetch(settings: Settings, registry: GgufRegistry, name: str) -> Callable[[Progress], Awaitable[object]]:
+    """What fetches a model of the list, or, as in ollama:qwen3:4b, one that Ollama knows."""
+    if name.startswith(OLLAMA):
+        return partial(pull_with_ollama, settings, name.removeprefix(OLLAMA))
+    return partial(download_model, registry, find_listed(registry, name))
 
 
 def settings_for(name: str, registry: GgufRegistry) -> dict[str, str]:

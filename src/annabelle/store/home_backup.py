@@ -41,7 +41,7 @@ FAILPOINTS = ("backup.begun", "backup.databases_written", "backup.files_written"
 # A dump takes longer than a request may.
 NO_TIMEOUTS = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
 _ROWS_AT_ONCE = 500
-_NIGHTLY = "home-"
+_NIGHTLY, _REQUESTED = "home-", "manual-"
 _SQLITE_HEADER = b"SQLite format 3\0"
 _SIDE_FILES = ("-wal", "-shm", "-journal", ".lock")
 
@@ -82,12 +82,26 @@ def back_up_home(
 
 def back_up_nightly(home: Home, settings: Settings, at: datetime) -> str:
     """Writes a backup without secrets beside the earlier ones, and removes the oldest; returns what it did."""
-    home.backups.mkdir(parents=True, exist_ok=True)
     target = home.backups / f"{_NIGHTLY}{at:%Y%m%d-%H%M%S}.zip"
-    report = back_up_home(home, target, settings, passphrase=None, force=True, progress=lambda _done, _all: None)
+    report = _back_up_inside(home, settings, target, force=True)
     for old in sorted(home.backups.glob(f"{_NIGHTLY}*.zip"))[: -settings.backup_keep]:
         old.unlink(missing_ok=True)
     return f"Backed up to {target.name} ({format_size(report.size_bytes)})."
+
+
+def back_up_on_request(home: Home, settings: Settings, at: datetime) -> BackupReport:
+    """Writes a backup without secrets beside the nightly ones; it stays until somebody deletes it."""
+    return _back_up_inside(home, settings, home.backups / f"{_REQUESTED}{at:%Y%m%d-%H%M%S}.zip", force=False)
+
+
+def _back_up_inside(home: Home, settings: Settings, target: Path, *, force: bool) -> BackupReport:
+    home.backups.mkdir(parents=True, exist_ok=True)
+    return back_up_home(home, target, settings, passphrase=None, force=force, progress=lambda _done, _all: None)
+
+
+def list_backups(home: Home) -> list[Path]:
+    """The backups of the whole home that are kept in it, oldest first."""
+    return sorted(home.backups.glob("*.zip"), key=lambda path: path.stat().st_mtime)
 
 
 def _refuse_existing(target: Path, force: bool) -> None:

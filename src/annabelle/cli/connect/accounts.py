@@ -7,12 +7,11 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Annotated, cast
 
 import typer
-from pydantic import BaseModel
 
 from annabelle.cli.connect.google_oauth import GoogleOAuthUrls, revoke
 from annabelle.cli.hub_client import ask_hub
@@ -22,24 +21,17 @@ from annabelle.cli.output import clean, print_json, print_line, print_paragraph,
 from annabelle.cli.spinner import Spinner
 from annabelle.core.connections import (
     KINDS,
+    SERVERS,
+    ConnectionState,
     GoogleAccount,
-    MailAccount,
     TelegramAccount,
     read_connection,
+    read_state,
     remove_connection,
 )
 from annabelle.core.errors import AnnabelleError, ConfigMistake, HubUnreachable, NotFound
 from annabelle.core.home import Home
 from annabelle.core.settings import load_settings
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionState:
-    """One kind of account. `account` is the name its owner knows, or None."""
-
-    kind: str
-    account: str | None
-    state: str
 
 
 def print_connections(*, json: bool) -> None:
@@ -51,42 +43,12 @@ def print_connections(*, json: bool) -> None:
     print_table(("KIND", "ACCOUNT", "STATE"), rows)
 
 
-def read_state(home: Home, kind: str) -> ConnectionState:
-    """The state of one kind; an unreadable file is a state, not a failure."""
-    try:
-        account = read_connection(home, kind, KINDS[kind])
-    except ConfigMistake:
-        return ConnectionState(kind, None, "damaged")
-    return (
-        ConnectionState(kind, None, "missing")
-        if account is None
-        else ConnectionState(kind, account_name(account), "connected")
-    )
-
-
-def account_name(account: BaseModel) -> str:
-    """The name by which the owner knows an account."""
-    match account:
-        case GoogleAccount(email=email):
-            return email
-        case MailAccount(address=address):
-            return address
-        case TelegramAccount(phone=phone, name=name):
-            return " ".join(filter(None, (name, phone)))
-        case _:
-            return ""
-
-
 def _describe_state(one: ConnectionState) -> str:
     return {
         "connected": "connected",
         "missing": f"not connected: annabelle connect {one.kind}",
         "damaged": f"its file can not be read: annabelle connect {one.kind}",
     }[one.state]
-
-
-SERVERS = {"google": "gmail", "mail": "gmail", "telegram": "telegram"}
-"""The server that uses each kind of account."""
 
 
 def notify_hub(home: Home, kind: str) -> bool:

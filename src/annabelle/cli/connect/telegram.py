@@ -13,11 +13,11 @@ from typing import Annotated, Protocol, cast
 import typer
 from pydantic import SecretStr
 
-from annabelle.cli.connect.accounts import account_name, notify_hub
+from annabelle.cli.connect.accounts import notify_hub
 from annabelle.cli.options import Json
 from annabelle.cli.output import clean, print_outcome
 from annabelle.cli.terminal_input import ask_line
-from annabelle.core.connections import TelegramAccount, write_connection
+from annabelle.core.connections import TelegramAccount, account_name, write_connection
 from annabelle.core.errors import CallerMistake, OperatorMistake
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings, load_settings

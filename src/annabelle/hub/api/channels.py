@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import datetime
 from typing import Annotated, Final, cast
@@ -58,6 +59,7 @@ class PairingView(ApiAnswer):
     code: str = Field(description="To be sent to Annabelle in that channel; used once")
     account: str = Field(description="Annabelle's own name there")
     invite: str = Field(description="An address that opens the chat and sends the code; may be empty")
+    qr: list[str] = Field(description="The address as a QR code: a line of 0 and 1 (dark) for each row; may be empty")
     expires_at: datetime
 
 
@@ -87,7 +89,8 @@ async def pair_channel(name: ChannelName, hub: TheHub, _caller: Caller, request:
     _check_user(hub, wanted.user_id)
     made = hub.conversations.channels.accounts.make_code(name, wanted.user_id)
     invite = status.invite.format(code=made.code)
-    return PairingView(code=made.code, account=status.account, invite=invite, expires_at=made.expires_at)
+    qr = await asyncio.to_thread(_draw_code, invite) if invite else []
+    return PairingView(code=made.code, account=status.account, invite=invite, qr=qr, expires_at=made.expires_at)
 
 
 @router.post("/channels/{name}/accounts", **document("Let an account speak", 404, body=AccountLink))
@@ -125,6 +128,12 @@ async def receive_update(name: ChannelName, hub: TheHub, request: Request) -> Js
         raise InvalidArguments("The update is no JSON object.")
     await hub.conversations.channels.receive_webhook(name, secret, cast("JsonObject", update))
     return {}
+
+
+def _draw_code(address: str) -> list[str]:
+    import segno  # noqa: PLC0415  loading it takes long, and pairing is rare
+
+    return ["".join(map(str, row)) for row in segno.make(address, error="l").matrix]
 
 
 def _check_user(hub: HubContext, user_id: str) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Literal
 
 from fastapi import Request
 from pydantic import Field
@@ -15,14 +14,10 @@ from annabelle.core.settings_file import SettingsFile, find_text
 from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.api.settings import save_setting
 from annabelle.hub.context import HubContext
-from annabelle.hub.model_downloads import Fetch, ModelDownload
-
-if TYPE_CHECKING:
-    from annabelle.llm.model_discovery import LocalModel
+from annabelle.hub.model_downloads import ModelDownload
 
 # The modules of `llm` are imported where they are used: they load the network client of the providers.
 router = ApiRouter("models")
-_OLLAMA: Final = "ollama:"
 
 
 class ModelUseView(ApiAnswer):
@@ -80,14 +75,13 @@ async def show_models(hub: TheHub) -> ModelOverview:
     """Servers of models on this machine are asked what they have."""
     from annabelle.llm import model_catalogue as catalogue  # noqa: PLC0415
     from annabelle.llm.gguf_models import GgufRegistry  # noqa: PLC0415
-    from annabelle.llm.model_discovery import find_local_models  # noqa: PLC0415
 
     home, settings = hub.base.home, hub.base.settings
     profiles = [one.as_profile(settings) for one in hub.agents.registry.config.agents if one.enabled]
     now, later, local = await asyncio.gather(
         catalogue.check_model(home, settings),
         _describe_next(hub),
-        find_local_models(settings),
+        catalogue.list_local_options(settings),
     )
     options = await asyncio.to_thread(catalogue.list_options, settings, GgufRegistry(home))
     return ModelOverview(
@@ -95,7 +89,7 @@ async def show_models(hub: TheHub) -> ModelOverview:
         works=now.works,
         after_restart=later if later != now.text else None,
         uses=[ModelUseView.from_row(one) async for one in catalogue.list_uses(home, settings, profiles)],
-        options=[*(ModelOptionView.from_row(one) for one in options), *_list_local(local)],
+        options=[ModelOptionView.from_row(one) for one in (*options, *local)],
         downloads=hub.services.upkeep.downloads.list(),
     )
 
@@ -129,8 +123,17 @@ async def use_model(hub: TheHub, caller: Caller, request: Request) -> ModelChang
 @router.post("/models/pull", status_code=202, **document("Fetch a model", 404, body=WantedModel))
 async def pull_model(hub: TheHub, request: Request) -> ModelDownload:
     """In the background; `GET /models` says how far it is. A broken download goes on where it stopped."""
-    wanted = await read_body(request, WantedModel)
-    return hub.services.upkeep.downloads.begin(wanted.name, await asyncio.to_thread(_find_fetch, hub, wanted))
+    from annabelle.llm import model_catalogue as catalogue  # noqa: PLC0415
+    from annabelle.llm.gguf_models import GgufRegistry  # noqa: PLC0415
+
+    wanted, registry = await read_body(request, WantedModel), GgufRegistry(hub.base.home)
+    if wanted.url is not None:
+        try:
+            registry.remember(catalogue.build_model(wanted.name, wanted.url, wanted.sha256))
+        except ConfigMistake as mistake:
+            raise InvalidArguments(mistake.message, field="url") from mistake
+    fetch = catalogue.find_fetch(hub.base.settings, registry, wanted.name)
+    return hub.services.upkeep.downloads.begin(wanted.name, fetch)
 
 
 @router.post("/models/pull/cancel", **document("Stop fetching a model", 404, body=NamedModel))
@@ -146,46 +149,6 @@ async def test_model(hub: TheHub, request: Request) -> ModelCheckView:
 
     name = (await read_body(request, NamedModel)).name
     return ModelCheckView.from_row(await catalogue.check_choice(hub.base.home, hub.base.settings, name))
-
-
-def _find_fetch(hub: HubContext, wanted: WantedModel) -> Fetch:
-    from annabelle.llm.gguf_models import GgufRegistry, download_model  # noqa: PLC0415
-    from annabelle.llm.model_catalogue import build_model, find_listed  # noqa: PLC0415
-    from annabelle.llm.model_discovery import pull_with_ollama  # noqa: PLC0415
-
-    if wanted.name.startswith(_OLLAMA):
-        return partial(pull_with_ollama, hub.base.settings, wanted.name.removeprefix(_OLLAMA))
-    registry = GgufRegistry(hub.base.home)
-    if wanted.url is not None:
-        try:
-            registry.remember(build_model(wanted.name, wanted.url, wanted.sha256))
-        except ConfigMistake as mistake:
-            raise InvalidArguments(mistake.message, field="url") from mistake
-    return partial(download_model, registry, find_listed(registry, wanted.name))
-
-
-def _list_local(found: dict[str, list[LocalModel]]) -> list[ModelOptionView]:
-    """What servers on this machine have, and what Ollama could fetch."""
-    from annabelle.llm.model_discovery import list_recommended, machine_memory_gb  # noqa: PLC0415
-
-    there = [
-        ModelOptionView(
-            name=f"{one.provider.name}:{one.name}",
-            kind="local",
-            state="ready",
-            note=f"Runs at {one.provider.label}; "
-            + ("uses tools." if one.tools else "does not say that it uses tools."),
-        )
-        for models in found.values()
-        for one in models
-    ]
-    names = {one.name for one in there}
-    fitting = [one for one in list_recommended() if "ollama" in found and one.memory_gb < machine_memory_gb()]
-    return there + [
-        ModelOptionView(name=_OLLAMA + one.name, kind="local", state="to pull", note=one.note)
-        for one in fitting
-        if _OLLAMA + one.name not in names
-    ]
 
 
 async def _describe_next(hub: HubContext) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Final, Literal, cast, get_args
+from typing import Final
 
 from fastapi import Request
 from pydantic import Field
@@ -14,13 +14,17 @@ from annabelle.core.errors import ConfigMistake, InvalidArguments, NotAllowed
 from annabelle.core.secrets.redactor import passwords_in_url
 from annabelle.core.settings import Settings
 from annabelle.core.settings_file import (
+    SettingKind,
     SettingOrigin,
     SettingsFile,
     check_value,
+    find_kind,
     find_setting,
     find_text,
     format_value,
     is_secret,
+    list_choices,
+    list_types,
     parse_value,
 )
 from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
@@ -30,7 +34,6 @@ from annabelle.hub.security.identities import CallerIdentity
 router = ApiRouter("settings")
 _OWN_TOKEN_ONLY: Final = frozenset({"ANNABELLE_TOKEN", "CODEXEC_CONTAINER_ENGINE", "OTEL_FILE"})
 """Beside all paths. They say who the owner is, or which programs and files are used outside of the home."""
-SettingKind = Literal["text", "number", "switch", "choice", "secret"]
 
 
 class SettingView(ApiAnswer):
@@ -109,8 +112,8 @@ def _view(hub: HubContext, caller: CallerIdentity, name: str, field: FieldInfo, 
     return SettingView(
         name=name,
         description=field.description or "",
-        kind="secret" if hidden else _kind(field),
-        choices=_choices(field),
+        kind="secret" if hidden else find_kind(field),
+        choices=list_choices(field),
         value=None if hidden else text or format_value(field.default),
         default="" if is_secret(field) else format_value(field.default),
         is_set=value != field.default or problem is not None,
@@ -121,23 +124,6 @@ def _view(hub: HubContext, caller: CallerIdentity, name: str, field: FieldInfo, 
     )
 
 
-def _types(field: FieldInfo) -> tuple[object, ...]:
-    return get_args(field.annotation) or (field.annotation,)
-
-
-def _choices(field: FieldInfo) -> list[str]:
-    return [one for one in cast("tuple[object, ...]", get_args(field.annotation)) if isinstance(one, str)]
-
-
-def _kind(field: FieldInfo) -> SettingKind:
-    types = _types(field)
-    if bool in types:
-        return "switch"
-    if int in types or float in types:
-        return "number"
-    return "choice" if _choices(field) else "text"
-
-
 def _is_terminal_only(caller: CallerIdentity, name: str, field: FieldInfo) -> bool:
     """Whether it takes a token that may also make tokens. With these settings a device could become the owner."""
-    return (name in _OWN_TOKEN_ONLY or Path in _types(field)) and "tokens" not in caller.grant.scopes
+    return (name in _OWN_TOKEN_ONLY or Path in list_types(field)) and "tokens" not in caller.grant.scopes
