@@ -1,4 +1,4 @@
-"""What changes under a goal at a bad moment: its agent is paused or removed, its check-ins edited, the clock set back."""
+"""What changes under a goal at a bad moment: an agent is paused or removed, a check-in edited, the clock set back."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ async def test_a_task_has_a_title_in_one_line_that_can_be_seen(house: GoalHouse)
         given = call("create_task", title=title, instructions="Look.")
         house.play(lambda brief, task=given: delegate(brief, task))
         await house.say(goal)
-        assert (await house.notes(goal))[0].title == shown
+        assert shown in {one.title for one in await house.notes(goal)}
 
 
 @pytest.mark.req("AGE-09", "POL-03")
