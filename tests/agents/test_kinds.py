@@ -122,6 +122,7 @@ def test_every_kind_answers_all_that_the_protocol_asks(kind: AgentKind) -> None:
         "list_child_tools",
         "end_turn",
         "drop_turn",
+        "resume_turn",
     }
     for name in protocol_methods():
         own, asked = getattr(type(kind), name), getattr(AgentKind, name)

@@ -249,7 +249,7 @@ async def test_a_task_has_a_title_in_one_line_that_can_be_seen(house: GoalHouse)
         given = call("create_task", title=title, instructions="Look.")
         house.play(lambda brief, task=given: delegate(brief, task))
         await house.say(goal)
-        assert (await house.notes(goal))[0].title == shown
+        assert shown in [one.title for one in await house.notes(goal)]
 
 
 @pytest.mark.req("AGE-09", "POL-03")
