@@ -1,6 +1,6 @@
 """Takes the pictures of the page for the documentation: every view, on a desktop and on a phone.
 
-    PYTHONPATH=tests python scripts/page_pictures.py [FOLDER]
+PYTHONPATH=tests python scripts/page_pictures.py [FOLDER]
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from hub.hubs import HubProcess, fresh_home
-from page.browsing import DESKTOP, PHONE, launch, visiting
-from page.sample_home import fill
-from page.test_accessibility import VIEWS
+from browser.browsing import DESKTOP, PHONE, launch, visiting
+from browser.sample_home import fill
+from browser.test_accessibility import VIEWS
 from support.scripted_model import ScriptedServer
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from hub.hubs import HubProcess, wait_for
-from page.browsing import PHONE, Visit, visiting
+from browser.browsing import PHONE, Visit, visiting
 from support.scripted_model import Call, Reply, Rule, ScriptedServer
 
 

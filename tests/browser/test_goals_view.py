@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from page.browsing import PHONE, Visit
+from browser.browsing import PHONE, Visit
 from support.scripted_model import Call, Reply, Rule, ScriptedServer
 
 TASK = "You carry out one task"

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from hub.hubs import HubProcess
-from page.browsing import Visit, visiting
+from browser.browsing import Visit, visiting
 
 
 @pytest.mark.req("UX-02")

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Locator, expect
 from annabelle.core.tools import JsonObject
 from annabelle.hub.security.users_file import add_user
 from hub.hubs import HubProcess
-from page.browsing import PHONE, Visit, visiting
+from browser.browsing import PHONE, Visit, visiting
 from support.scripted_model import Reply, Rule, ScriptedServer
 
 

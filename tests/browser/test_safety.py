@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from page.browsing import Visit
-from page.payloads import PAYLOADS
+from browser.browsing import Visit
+from browser.payloads import PAYLOADS
 from support.scripted_model import Call, Reply, Rule, ScriptedServer
 
 WATCH = "window.hits = 0; window.hit = () => { window.hits++ };"

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from hub.hubs import HubProcess
-from page.browsing import Visit
+from browser.browsing import Visit
 
 
 @pytest.mark.req("UX-01", "UX-02")

@@ -12,7 +12,7 @@ from annabelle.core.messages import now
 from annabelle.store.database import sqlite_url
 from annabelle.store.tables import messages
 from hub.hubs import HubProcess, fresh_home
-from page.browsing import Visit, visiting
+from browser.browsing import Visit, visiting
 from support.network import free_port
 from support.scripted_model import Reply, Rule, ScriptedServer
 

@@ -11,7 +11,7 @@ from annabelle.core.ids import new_id
 from annabelle.core.tools import JsonObject
 from hub.hubs import HubProcess, fresh_home
 from hub.traced_turn import ANSWER, ASKED, SETTINGS, compress_early, find_events, take_turn
-from page.browsing import PHONE, Visit
+from browser.browsing import PHONE, Visit
 from support.scripted_model import ScriptedServer
 
 

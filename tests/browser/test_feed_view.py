@@ -9,7 +9,7 @@ from sqlalchemy import create_engine
 from annabelle.core.messages import OWNER
 from annabelle.store.database import sqlite_url
 from annabelle.store.feed import NewFeedItem, add_feed_item
-from page.browsing import PHONE, Visit
+from browser.browsing import PHONE, Visit
 from support.scripted_model import Call, Reply, Rule, ScriptedServer
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from page.browsing import PHONE, Visit
+from browser.browsing import PHONE, Visit
 from support.scripted_model import Reply, Rule, ScriptedServer
 
 PRICE = 0.25
