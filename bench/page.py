@@ -24,11 +24,11 @@ from measure import ROOT, Report
 sys.path.insert(0, str(ROOT / "tests"))
 
 from annabelle.store.database import sqlite_url
-from hub.hubs import HubProcess, fresh_home
 from browser.browsing import Visit, launch, visiting
 from browser.sample_home import fill
 from browser.test_accessibility import VIEWS
 from browser.test_chat import add_many, say
+from hub.hubs import HubProcess, fresh_home
 from support.scripted_model import Reply, Rule, ScriptedServer
 
 WORDS = 40

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from hub.hubs import HubProcess, fresh_home
 from browser.browsing import DESKTOP, PHONE, launch, visiting
 from browser.sample_home import fill
 from browser.test_accessibility import VIEWS
+from hub.hubs import HubProcess, fresh_home
 from support.scripted_model import ScriptedServer
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from hub.hubs import HubProcess, fresh_home
 from browser.browsing import Visit, launch, visiting
+from hub.hubs import HubProcess, fresh_home
 from support.scripted_model import ScriptedServer
 from support.timing import seconds
 

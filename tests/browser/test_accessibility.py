@@ -8,9 +8,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 
-from hub.hubs import HubProcess
 from browser.browsing import DESKTOP, PHONE, Visit, visiting
 from browser.sample_home import fill
+from hub.hubs import HubProcess
 from support.scripted_model import ScriptedServer
 
 VIEWS = ("chat", "inbox", "goals", "feed", "skills", "memory", "costs", "traces", "system")

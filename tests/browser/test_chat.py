@@ -11,8 +11,8 @@ from sqlalchemy import Connection, create_engine, insert, select
 from annabelle.core.messages import now
 from annabelle.store.database import sqlite_url
 from annabelle.store.tables import messages
-from hub.hubs import HubProcess, fresh_home
 from browser.browsing import Visit, visiting
+from hub.hubs import HubProcess, fresh_home
 from support.network import free_port
 from support.scripted_model import Reply, Rule, ScriptedServer
 

@@ -10,8 +10,8 @@ from playwright.sync_api import Browser, Locator, expect
 
 from annabelle.core.tools import JsonObject
 from annabelle.hub.security.users_file import add_user
-from hub.hubs import HubProcess
 from browser.browsing import PHONE, Visit, visiting
+from hub.hubs import HubProcess
 from support.scripted_model import Reply, Rule, ScriptedServer
 
 

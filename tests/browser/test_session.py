@@ -6,8 +6,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
-from hub.hubs import HubProcess
 from browser.browsing import Visit, visiting
+from hub.hubs import HubProcess
 
 
 @pytest.mark.req("UX-02")

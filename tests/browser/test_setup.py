@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from hub.hubs import HubProcess
 from browser.browsing import Visit
+from hub.hubs import HubProcess
 
 
 @pytest.mark.req("UX-01", "UX-02")

@@ -6,8 +6,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from hub.hubs import HubProcess, wait_for
 from browser.browsing import PHONE, Visit, visiting
+from hub.hubs import HubProcess, wait_for
 from support.scripted_model import Call, Reply, Rule, ScriptedServer
 
 

@@ -12,10 +12,10 @@ import pytest
 from playwright.sync_api import expect
 
 from annabelle import __version__
+from browser.browsing import Visit
 from channels.bot_api_double import TOKEN, BotApiDouble, bot_api_double
 from cli.sign_ins import mail_sign_ins
 from hub.hubs import HubProcess, fresh_home
-from browser.browsing import Visit
 from support.few_servers import only
 from support.scripted_model import ScriptedServer
 from support.scripted_model.file_server import FileServer

@@ -9,9 +9,9 @@ from playwright.sync_api import Page, expect
 
 from annabelle.core.ids import new_id
 from annabelle.core.tools import JsonObject
+from browser.browsing import PHONE, Visit
 from hub.hubs import HubProcess, fresh_home
 from hub.traced_turn import ANSWER, ASKED, SETTINGS, compress_early, find_events, take_turn
-from browser.browsing import PHONE, Visit
 from support.scripted_model import ScriptedServer
 
 

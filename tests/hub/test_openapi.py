@@ -34,7 +34,7 @@ def test_the_document_names_every_operation_its_errors_and_its_security(shared_h
 
 
 # What a tool's arguments must be depends on the tool, one thing to forget is named in one of two ways, a rule is a
-# sentence that must be understood, as is when a skill runs, a goal has tools that exist, a setting has bounds of its own
+# sentence that must be understood, as is when a skill runs, a goal has tools that exist, a setting has its own bounds
 # and a model its name, so what fits the document may still be refused with 422. What is said to an agent as to a model
 # is refused as OpenAI does.
 CONFIG = """
