@@ -299,7 +299,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         goals=goals,
         tasks=tasks,
         memory=memory,
-        upkeep=Upkeep(ledger, diagnosis, health, downloads),
+        upkeep=Upkeep(ledger, diagnosis, health=health, downloads=downloads),
     )
     accounts = ChannelAccounts(database, base.lifecycle.clock, audit, users=security.users)
     menu = [(one.info.name, one.info.summary) for one in COMMANDS]

@@ -177,7 +177,7 @@ async function show() {
     if (main.contains(root)) leave = done;
     else done?.();
   } catch (error) {
-    replace(root, h("p", { className: "problem", role: "alert" }, describeError(error)), button("Try again", show));
+    replace(root, h("h1", {}, view.title), h("p", { className: "problem", role: "alert" }, describeError(error)), button("Try again", show));
   }
   if (!moved) return;
   main.focus({ preventScroll: true });  // or its heading would be behind the header

@@ -27,7 +27,7 @@ class BackupView(ApiAnswer):
     made_at: datetime
 
 
-class BackupList(ApiAnswer):
+class HomeBackupList(ApiAnswer):
     backups: list[BackupView] = Field(description="The newest first")
 
 
@@ -36,10 +36,10 @@ class MadeBackup(BackupView):
 
 
 @router.get("/backups", **document("Backups that are kept in the home"))
-async def list_home_backups(hub: TheHub) -> BackupList:
+async def list_home_backups(hub: TheHub) -> HomeBackupList:
     """Those of every night, and those that were asked for."""
     found = await asyncio.to_thread(lambda: [_view(path) for path in list_backups(hub.base.home)])
-    return BackupList(backups=found[::-1])
+    return HomeBackupList(backups=found[::-1])
 
 
 @router.post("/backups", status_code=201, **document("Make a backup", 409))

@@ -23,14 +23,14 @@ _BINARY: Final = {"application/octet-stream": {"schema": {"type": "string", "for
 _FILE: Responses = {200: {"description": "The file", "content": _BINARY}}
 
 
-class KeptFile(ApiAnswer):
+class UploadedFile(ApiAnswer):
     path: str = Field(description="Within the workspace")
     mention: str = Field(description="What a message says, so that the agent knows of the file")
     size: int
 
 
 @router.post("/files", **document("Put a file into the workspace"))
-async def add_file(hub: TheHub, request: Request, name: FileName) -> KeptFile:
+async def add_file(hub: TheHub, request: Request, name: FileName) -> UploadedFile:
     """The body is the file, up to 20 MB. A message that has `mention` in it hands the file to an agent."""
     content = await request.body()
     if not content:
@@ -40,7 +40,7 @@ async def add_file(hub: TheHub, request: Request, name: FileName) -> KeptFile:
     with explain_os_error(OperatorMistake, f"{path} can not be written", hint="Free space in the workspace."):
         await asyncio.to_thread(target.parent.mkdir, parents=True, exist_ok=True)
         await asyncio.to_thread(target.write_bytes, content)
-    return KeptFile(path=path, mention=mention_file(path), size=len(content))
+    return UploadedFile(path=path, mention=mention_file(path), size=len(content))
 
 
 @router.get("/files", response_class=FileResponse, **document("A file of the workspace", 404, more=_FILE))
