@@ -10,7 +10,7 @@ from fastapi import Query, Request
 from pydantic import Field
 from starlette.responses import FileResponse
 
-from annabelle.core.errors import InvalidArguments, NotFound, OperatorMistake, RetryByModel, explain_os_error
+from annabelle.core.errors import NotFound, OperatorMistake, RetryByModel, explain_os_error
 from annabelle.core.ids import new_id
 from annabelle.core.messages import now
 from annabelle.hub.api.endpoint import ApiAnswer, ApiRouter, Responses, TheHub, document
@@ -33,8 +33,6 @@ class UploadedFile(ApiAnswer):
 async def add_file(hub: TheHub, request: Request, name: FileName) -> UploadedFile:
     """The body is the file, up to 20 MB. A message that has `mention` in it hands the file to an agent."""
     content = await request.body()
-    if not content:
-        raise InvalidArguments("The file is empty.", hint="Send its content as the body.")
     path = make_received_name(name, now(), new_id("file"))
     target = hub.base.workspace / path
     with explain_os_error(OperatorMistake, f"{path} can not be written", hint="Free space in the workspace."):
