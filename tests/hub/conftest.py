@@ -19,6 +19,15 @@ def model() -> Iterator[ScriptedServer]:
         yield server
 
 
+@pytest.fixture(autouse=True)
+def _forgotten_rules(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test told the model, which all tests share, ends with the test."""
+    model = request.getfixturevalue("model") if "model" in request.fixturenames else None
+    yield
+    if isinstance(model, ScriptedServer):
+        model.rules()
+
+
 @pytest.fixture(scope="session")
 def shared_hub(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> Iterator[HubProcess]:
     """A running hub for tests that only talk to it."""

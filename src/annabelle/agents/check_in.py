@@ -72,7 +72,7 @@ def set_check_in(conn: Connection, goal: StoredGoal, new: CheckIn, at: datetime)
     }
     known = skills.find_check_in(conn, goal.user_id, new.sort, goal.id)
     if known is not None:
-        skills.skip_due_fires(conn, known.id, "It was arranged anew.")
+        skills.skip_due_fires(conn, known.id, "Another time was arranged.")
         return skills.update_skill(conn, known.id, values)
     row = NewSkill(
         user_id=goal.user_id,
@@ -142,7 +142,7 @@ def check_in_after_note(conn: Connection, goal: StoredGoal, at: datetime) -> Non
 
 
 def comes_again(skill: StoredSkill) -> bool:
-    """Whether it is arranged anew whenever something happens: then it is not over once it was done."""
+    """Whether it is arranged again whenever something happens, so that it is not over once it was done."""
     return skill.check_in in ("note", "heartbeat")
 
 

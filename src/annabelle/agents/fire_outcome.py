@@ -119,7 +119,7 @@ def _try_again(
         skills.change_skill(conn, skill.id, changes)
         return tell(conn, skill, f"“{skill.name}” failed {failures} times and is switched off now. {words}", fire.id)
     once = isinstance(schedule, OneMoment)
-    if once and skill.next_due is not None:  # arranged anew meanwhile: that comes in its place
+    if once and skill.next_due is not None:  # another time was arranged meanwhile
         return []
     again = at + wait
     due = again if skill.next_due is None else min(skill.next_due, again)

@@ -58,7 +58,7 @@ def get(name: Name, json: Json = False) -> None:
     home = Home.from_environment()
     value = _format_value(getattr(load_settings(home), name.lower()), field)
     if json:
-        print_json({"name": name, "value": value, "from": _origin(name, SettingsFile(home.settings_file).values())})
+        print_json({"name": name, "value": value, "from": _origin(name, home)})
     else:
         print_line(value)
 
@@ -105,12 +105,12 @@ def _format_value(value: object, field: FieldInfo) -> str:
     return format_value(value)
 
 
-def _origin(name: str, in_file: dict[str, str]) -> str:
-    return find_text(name, in_file)[0]
+def _origin(name: str, home: Home) -> str:
+    return find_text(name, SettingsFile(home.settings_file).values())[0]
 
 
 def _print_outcome(name: str, text: str, home: Home, json: bool) -> None:
-    origin = _origin(name, SettingsFile(home.settings_file).values())
+    origin = _origin(name, home)
     running = running_hub(home) is not None
     if json:
         print_json({"name": name, "from": origin, "restart_needed": running})

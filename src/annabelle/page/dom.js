@@ -122,6 +122,15 @@ export async function askUntilDone(title, fields, options, work) {
   }
 }
 
+/** A listener for keys in a text: Enter does `work`, Shift and Enter begins a new line. */
+export function onEnter(work) {
+  return (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    work();
+  };
+}
+
 let fieldNumber = 0;
 
 /** A labelled input: text, textarea, select (`options`), checkbox, number, time, password. */

@@ -143,7 +143,8 @@ def settle_call(
     when = at if row is None else cast("datetime", row["reserved_at"])
     settled = {**call.model_dump(exclude={"usage"}), **call.usage.model_dump(), "state": "settled", "settled_at": at}
     settled |= {"cost_usd": cost_usd, "estimated_input_tokens": 0, "reserved_at": at}
-    _settle(connection, settled | {"goal_id": _find_goal(connection, call.message_id)})
+    # A call that was reserved has its goal already.
+    _settle(connection, settled | {"goal_id": _find_goal(connection, call.message_id) if row is None else None})
     warnings = cost_control.book_amount(connection, when, booked, released, caps) if booked or released else []
     return SettledCall(call.agent_id, call.usage, warnings)
 

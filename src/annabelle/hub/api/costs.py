@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
@@ -18,10 +15,10 @@ from starlette.routing import Route
 from annabelle.core.contract import ModelCall, Reserve
 from annabelle.core.errors import Conflict
 from annabelle.core.messages import now
-from annabelle.core.settings_file import SettingsFile
-from annabelle.core.tools import JsonObject
+from annabelle.core.settings_file import find_text
 from annabelle.embeddings.metering import PURPOSE
 from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
+from annabelle.hub.api.settings import save_setting
 from annabelle.hub.context import HubContext
 from annabelle.hub.costs.monitor import CostWindow
 from annabelle.hub.security.identities import CallerIdentity
@@ -123,32 +120,21 @@ async def set_budget(hub: TheHub, caller: Caller, request: Request) -> Budgets:
     """They hold from the next call on, and after every start."""
     change = await read_body(request, BudgetChange)
     wanted: dict[str, float | None] = {name: getattr(change, name) for name in sorted(change.model_fields_set)}
-    await asyncio.to_thread(_save_budgets, hub, wanted)
-    for name in wanted:
-        facts: JsonObject = {"event": "changed", "what": "settings", "setting": _to_setting(name), "by": caller.user_id}
-        hub.security.audit.note("config", facts)
-    caps = hub.services.upkeep.ledger.caps
-    amounts = {name: None if usd is None else cost_control.to_nano_usd(usd) for name, usd in wanted.items()}
-    day, month = amounts.get("day_usd", caps.day), amounts.get("month_usd", caps.month)
-    hub.services.upkeep.ledger.change_caps(replace(caps, day=day, month=month))
-    return await _read_budgets(hub)
-
-
-def _save_budgets(hub: HubContext, wanted: Mapping[str, float | None]) -> None:
-    given = {name.upper() for name, value in os.environ.items() if value}
     for name in map(_to_setting, wanted):
-        if name in given:
+        if find_text(name, {})[0] == "environment":
             raise Conflict(
                 f"{name} is set in the environment, which counts more than what is written in the home.",
                 hint="Change it where Annabelle is started.",
                 field=name,
             )
-    file = SettingsFile(hub.base.home.settings_file)
     for name, usd in wanted.items():
-        if usd is None:
-            file.unset(_to_setting(name))
-        else:
-            file.set(_to_setting(name), f"{usd:.9f}".rstrip("0").rstrip("."))
+        text = "" if usd is None else f"{usd:.9f}".rstrip("0").rstrip(".")
+        await save_setting(hub, caller, _to_setting(name), text)
+    caps = hub.services.upkeep.ledger.caps
+    amounts = {name: None if usd is None else cost_control.to_nano_usd(usd) for name, usd in wanted.items()}
+    day, month = amounts.get("day_usd", caps.day), amounts.get("month_usd", caps.month)
+    hub.services.upkeep.ledger.change_caps(replace(caps, day=day, month=month))
+    return await _read_budgets(hub)
 
 
 def _to_setting(field: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from typing import Annotated, Final
-from urllib.parse import quote
 
 from fastapi import Query, Request
 from pydantic import Field
@@ -35,7 +34,7 @@ async def add_file(hub: TheHub, request: Request, name: FileName) -> UploadedFil
     content = await request.body()
     path = make_received_name(name, now(), new_id("file"))
     target = hub.base.workspace / path
-    with explain_os_error(OperatorMistake, f"{path} can not be written", hint="Free space in the workspace."):
+    with explain_os_error(OperatorMistake, f"{path} cannot be written", hint="Free space in the workspace."):
         await asyncio.to_thread(target.parent.mkdir, parents=True, exist_ok=True)
         await asyncio.to_thread(target.write_bytes, content)
     return UploadedFile(path=path, mention=mention_file(path), size=len(content))
@@ -49,9 +48,8 @@ async def get_file(hub: TheHub, path: FilePath) -> FileResponse:
     except RetryByModel as refused:
         raise NotFound(refused.message) from refused
     headers = {
-        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(found.name)}",
         "Content-Security-Policy": "sandbox; default-src 'none'",
         "X-Content-Type-Options": "nosniff",
         "Cache-Control": "no-store",
     }
-    return FileResponse(found, media_type="application/octet-stream", headers=headers)
+    return FileResponse(found, media_type="application/octet-stream", filename=found.name, headers=headers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -17,6 +16,7 @@ from starlette.types import Scope as AsgiScope
 from annabelle.core.errors import NotAllowed, Unauthorized
 from annabelle.core.messages import now
 from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
+from annabelle.hub.api.tokens import change_tokens
 from annabelle.hub.context import HubContext
 from annabelle.hub.security.identities import CallerIdentity
 from annabelle.hub.security.page_links import COOKIE, SESSION_NAME, split_secret
@@ -98,8 +98,7 @@ async def begin_session(hub: TheHub, request: Request, response: Response) -> Pa
     """Makes a token of the kind device, which `annabelle tokens` shows and can take back."""
     code = (await read_body(request, PageCode)).code
     caller = hub.security.page_links.redeem(code)
-    secret = await asyncio.to_thread(_add_token, hub, caller)
-    hub.security.users.reload_if_changed()
+    secret = await change_tokens(hub, caller, lambda tokens: _add_token(hub, caller, tokens))
     cookie, key = split_secret(secret)
     response.set_cookie(
         COOKIE.decode(), cookie, max_age=int(_KEPT_FOR.total_seconds()), path="/", httponly=True, samesite="strict"
@@ -126,25 +125,22 @@ async def end_session(hub: TheHub, caller: Caller) -> Response:
     """The token of the session is no longer good."""
     if SESSION_NAME.fullmatch(caller.grant.name) is None:
         raise Unauthorized("This is not a session of the page.")
-    tokens = UserTokens(hub.base.home.users_file, caller.user_id, caller.grant.hash, caller.grant.scopes)
-    await asyncio.to_thread(tokens.revoke, caller.grant.name)
+    await change_tokens(hub, caller, lambda tokens: tokens.revoke(caller.grant.name))
     ended = Response(status_code=204)
     ended.delete_cookie(COOKIE.decode(), path="/", httponly=True, samesite="strict")
-    hub.security.users.reload_if_changed()
     return ended
 
 
-def _add_token(hub: HubContext, caller: CallerIdentity) -> str:
+def _add_token(hub: HubContext, caller: CallerIdentity, tokens: UserTokens) -> str:
     """One more session. Those that nobody used for long make room."""
     users = hub.security.users
-    tokens = UserTokens(hub.base.home.users_file, caller.user_id, caller.grant.hash, caller.grant.scopes)
     users.reload_if_changed()
     own = [one for one in users.users.tokens if one.user_id == caller.user_id and SESSION_NAME.fullmatch(one.name)]
-    used = sorted(own, key=lambda one: users.last_use(one.token_sha256) or one.created_at, reverse=True)
+    used = {one.name: users.last_use(one.token_sha256) or one.created_at for one in own}
     oldest = now() - _KEPT_FOR
-    for place, one in enumerate(used):
-        if place >= _MOST_SESSIONS - 1 or (users.last_use(one.token_sha256) or one.created_at) < oldest:
-            tokens.revoke(one.name)
+    for place, name in enumerate(sorted(used, key=used.__getitem__, reverse=True)):
+        if place >= _MOST_SESSIONS - 1 or used[name] < oldest:
+            tokens.revoke(name)
     number = 1 + max((int(one.name.partition("-")[2]) for one in own), default=0)
     _, secret = tokens.add(f"page-{number}", "device", None)
     return secret

@@ -68,21 +68,21 @@ async def list_tokens(hub: TheHub, caller: Caller) -> TokenList:
 async def add_token(request: Request, hub: TheHub, caller: Caller) -> MadeToken:
     """It works at once."""
     new = await read_body(request, NewToken)
-    token, secret = await _change(hub, caller, lambda tokens: tokens.add(new.name, new.kind, new.scopes))
+    token, secret = await change_tokens(hub, caller, lambda tokens: tokens.add(new.name, new.kind, new.scopes))
     return MadeToken(**_view(hub, token).model_dump(), secret=secret)
 
 
 @router.post("/tokens/{name}/rotate", **document("Give a token a new secret", 404))
 async def rotate_token(name: TokenName, hub: TheHub, caller: Caller) -> MadeToken:
     """The old secret is no longer good and its streams end; kind and scopes stay."""
-    token, secret = await _change(hub, caller, lambda tokens: tokens.rotate(name))
+    token, secret = await change_tokens(hub, caller, lambda tokens: tokens.rotate(name))
     return MadeToken(**_view(hub, token).model_dump(), secret=secret)
 
 
 @router.post("/tokens/{name}/revoke", **document("Take a token back", 404))
 async def revoke_token(name: TokenName, hub: TheHub, caller: Caller) -> TokenView:
     """It is no longer good, and its streams end at once."""
-    return _view(hub, await _change(hub, caller, lambda tokens: tokens.revoke(name)))
+    return _view(hub, await change_tokens(hub, caller, lambda tokens: tokens.revoke(name)))
 
 
 @router.get("/sessions/tokens", **document("Your tokens, for the page"))
@@ -108,7 +108,8 @@ def _require_page(caller: CallerIdentity) -> None:
         raise NotAllowed("This is not a session of the page.", hint="annabelle tokens does it.")
 
 
-async def _change(hub: HubContext, caller: CallerIdentity, change: Callable[[UserTokens], T]) -> T:
+async def change_tokens(hub: HubContext, caller: CallerIdentity, change: Callable[[UserTokens], T]) -> T:
+    """Change the tokens of a person with what the caller's own may do. It counts at once."""
     users = hub.security.users
     tokens = UserTokens(hub.base.home.users_file, caller.user_id, caller.grant.hash, caller.grant.scopes)
     try:

@@ -88,11 +88,9 @@ class NoteService:
     async def _read_left(self) -> None:
         await self._base.lifecycle.wait_ready()
         for note in await self._database.read(lambda conn: goals.list_notes_ending(conn, UNREAD)):
-            found = await self._database.read(lambda conn, one=note: goals.find_goal(conn, one.goal_id or ""))
-            agent_id = self._registry.config.default.agent_id if found is None else found.agent_id
             async with self._maintenance.working():
                 try:
-                    await self._read_page(note, agent_id)
+                    await self._read_page(note)
                 except AnnabelleError as error:
                     _log.warning("The link of %s was not read: %s", note.id, error)
 
@@ -122,24 +120,26 @@ class NoteService:
         """Keeps a link, then reads its page into the note. If that fails, the note says why and has the link."""
         url = _check_link(self._secrets.mask(url))
 
-        def store(conn: Connection) -> tuple[StoredNote, str]:
-            found = None if goal is None else goals.find_named_goal(conn, goal, user_id)
+        def store(conn: Connection) -> StoredNote:
             new = NewNote(
                 user_id=user_id,
-                goal_id=None if found is None else found.id,
+                goal_id=_find_goal_id(conn, goal, user_id),
                 title=_clean_title(url),
                 content=format_link(url, UNREAD),
                 written_by="user",
                 read_from=[url],
             )
-            return self._add(conn, new), self._registry.config.default.agent_id if found is None else found.agent_id
+            return self._add(conn, new)
 
         async with self._maintenance.working():
-            note, agent_id = await self._database.write(store)
+            note = await self._database.write(store)
             self._notify()
-            return await self._read_page(note, agent_id)
+            return await self._read_page(note)
 
-    async def _read_page(self, note: StoredNote, agent_id: str) -> StoredNote:
+    async def _read_page(self, note: StoredNote) -> StoredNote:
+        """Through the agent of its goal, or of everything else."""
+        goal = await self._database.read(lambda conn: goals.find_goal(conn, note.goal_id or ""))
+        agent_id = self._registry.config.default.agent_id if goal is None else goal.agent_id
         url, user_id = (note.read_from or [""])[0], note.user_id
         page = await self._links.read(LinkRequest(url=url, note_id=note.id, user_id=user_id, agent_id=agent_id))
         changes: JsonObject = {"title": _clean_title(page.title) or note.title, "content": page.content}

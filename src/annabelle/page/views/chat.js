@@ -1,6 +1,6 @@
 // Conversations of every channel in one list, and one of them with its live turns.
 import { get, getBlob, post, stream, upload } from "../api.js";
-import { badge, button, bytes, codeBlock, describeError, details, h, money, replace, time, toast } from "../dom.js";
+import { badge, button, bytes, codeBlock, describeError, details, h, money, onEnter, replace, time, toast } from "../dom.js";
 import { markdown } from "../markdown.js";
 import { approvalCard } from "./inbox.js";
 
@@ -118,12 +118,7 @@ class Conversation {
       event.preventDefault();
       this.submit();
     });
-    this.input.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-        event.preventDefault();
-        this.submit();
-      }
-    });
+    this.input.addEventListener("keydown", onEnter(() => this.submit()));
     for (const name of ["dragover", "drop"]) {
       this.pane.addEventListener(name, (event) => {
         event.preventDefault();

@@ -1,6 +1,6 @@
 // Goals in the person's order, one goal with all that belongs to it, and the notes of all of them.
 import { get, post } from "../api.js";
-import { ask, askUntilDone, badge, button, count, describeError, details, h, money, replace, time, toast } from "../dom.js";
+import { ask, askUntilDone, badge, button, count, describeError, details, h, money, onEnter, replace, time, toast } from "../dom.js";
 import { drawRows, onNews, redraw } from "../live.js";
 import { markdown } from "../markdown.js";
 import { NotesPanel, outsideBadge, outsideWarning } from "../notes.js";
@@ -267,15 +267,10 @@ class GoalTalk {
     this.status = h("div", { className: "row", role: "status" });
     this.links = h("div", { className: "row" });
     const label = "Write to this goal";
-    this.input = h("textarea", { rows: 2, placeholder: label, "aria-label": label, onkeydown: (event) => this.onKey(event) });
+    const send = onEnter(() => this.send().catch((error) => toast(describeError(error), "error")));
+    this.input = h("textarea", { rows: 2, placeholder: label, "aria-label": label, onkeydown: send });
     this.form = h("div", {}, this.input, h("div", { className: "row end" }, button("Send", () => this.send(), { className: "primary" })));
     this.element = section("Conversation", this.log, this.status, this.form, this.links);
-  }
-
-  onKey(event) {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-    event.preventDefault();
-    this.send().catch((error) => toast(describeError(error), "error"));
   }
 
   async send() {
