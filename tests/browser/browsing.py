@@ -23,7 +23,7 @@ class Visit:
     """A signed-in browser. What it asked of other machines, and what went wrong in it, is kept."""
 
     def __init__(self, hub: HubProcess, context: BrowserContext) -> None:
-        self.hub, self.context = hub, context
+        self.hub, self.context, self._own = hub, context, (hub.url, "blob:", "data:")
         self.foreign: list[str] = []
         self.errors: list[str] = []
         context.set_default_timeout(seconds(20) * 1000)
@@ -34,7 +34,7 @@ class Visit:
         self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
 
     def _note(self, url: str) -> None:
-        if not url.startswith((self.hub.url, "blob:", "data:")):
+        if not url.startswith(self._own):
             self.foreign.append(url)
 
     def sign_in(self, token: str | None = None, *, first: bool = False) -> Page:

@@ -26,7 +26,7 @@ def test_the_first_visit_asks_for_a_model_and_who_you_are(visit: Visit, hub: Hub
     page.get_by_role("button", name="Keep", exact=True).click()
     expect(page.locator(".toast.error")).to_be_visible()
     assert "Nowhere" not in hub.home.settings_file.read_text()
-    page.get_by_role("link", name="To the chat").click()
+    page.get_by_role("button", name="To the chat", exact=True).click()
     expect(page.get_by_label("Your message")).to_be_visible()
     page.reload()
     expect(page.get_by_label("Your message")).to_be_visible()

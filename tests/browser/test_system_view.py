@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from annabelle import __version__
-from browser.browsing import Visit
+from browser.browsing import Visit, visiting
 from channels.bot_api_double import TOKEN, BotApiDouble, bot_api_double
 from cli.sign_ins import mail_sign_ins
 from hub.hubs import HubProcess, fresh_home
 from support.few_servers import only
+from support.network import free_port
 from support.scripted_model import ScriptedServer
 from support.scripted_model.file_server import FileServer
 from support.servers import mailer
@@ -117,7 +118,7 @@ def test_a_setting_is_found_changed_refused_and_put_back(visit: Visit) -> None:
     value.fill("4")
     row.get_by_role("button", name="Save MAX_CONCURRENT_TURNS").click()
     expect(row.locator("summary .value")).to_have_text("4")
-    expect(page.get_by_text("annabelle restart", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Restart now")).to_be_visible()
     row.get_by_role("button", name="Put MAX_CONCURRENT_TURNS back to its default").click()
     expect(row.locator("summary .value")).to_have_text("8")
 
@@ -246,11 +247,45 @@ def test_a_backup_is_made_downloaded_and_deleted(visit: Visit) -> None:
     (kept,) = visit.hub.http.get("/backups").json()["backups"]
     assert downloading.value.suggested_filename == kept["name"]
     assert downloading.value.path().read_bytes() == Path(kept["path"]).read_bytes()
-    expect(page.get_by_text("annabelle restore --force")).to_contain_text(kept["path"])
     row.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.get_by_text("There is none yet.")).to_be_visible()
     assert (visit.foreign, visit.errors) == ([], [])
+
+
+@pytest.mark.req("UX-02", "BEY-06")
+def test_a_restart_and_a_restored_backup_take_one_click_each(
+    browser: Browser, tmp_path: Path, model: ScriptedServer
+) -> None:
+    port = {"ANNABELLE_PORT": str(free_port())}
+    hub = HubProcess(fresh_home(tmp_path), model.openai_url, **only("filer"), **port).start()
+    try:
+        with visiting(browser, hub) as visit:
+            page = visit.sign_in()
+            visit.go("system/settings?search=MAX_CONCURRENT_TURNS")
+            row = page.locator("[data-setting=MAX_CONCURRENT_TURNS]")
+            row.locator("summary").click()
+            row.get_by_label("MAX_CONCURRENT_TURNS", exact=True).fill("4")
+            row.get_by_role("button", name="Save MAX_CONCURRENT_TURNS").click()
+            page.get_by_role("button", name="Restart now").click()
+            expect(page.locator(".toast").get_by_text("Annabelle restarts.")).to_be_visible()
+            expect(page.get_by_role("button", name="Restart now")).to_have_count(0)
+            expect(row.locator("summary .value")).to_have_text("4")
+
+            (hub.home.workspace / "plan.txt").write_text("the first")
+            visit.go("system/backup")
+            page.get_by_role("button", name="Make a backup").click()
+            page.get_by_role("button", name="Restore manual-").wait_for()
+            (hub.home.workspace / "plan.txt").write_text("the second")
+            page.get_by_role("button", name="Restore manual-").click()
+            page.get_by_role("dialog").get_by_role("button", name="Restore").click()
+            expect(page.locator(".toast").get_by_text("Annabelle restarts.")).to_be_visible()
+            expect(page.locator(".toast")).to_have_count(0)  # loaded again, and still signed in
+            visit.go("system/overview")
+            expect(page.get_by_text("was restored.")).to_be_visible()
+            assert (hub.home.workspace / "plan.txt").read_text() == "the first"
+    finally:
+        hub.end()
 
 
 @pytest.mark.req("UX-02", "SRV-MAI")

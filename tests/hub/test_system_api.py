@@ -25,7 +25,7 @@ READ = (
 )
 CHANGED = (
     *("/diagnosis/fix", "/settings", "/models/use", "/models/pull", "/sessions/tokens/x/revoke"),
-    *("/backups", "/backups/x/delete", "/accounts/mail", "/accounts/mail/remove"),
+    *("/backups", "/backups/x/delete", "/backups/x/restore", "/restart", "/accounts/mail", "/accounts/mail/remove"),
 )
 
 

@@ -88,6 +88,8 @@ class Home:
     """What the last health report found."""
     hub_file = HomePath("run", "hub.json")
     """Pid, address and version of the running hub, for commands that look for it."""
+    restore_file = HomePath("run", "restore")
+    """Name of the backup that the next start restores."""
 
     @classmethod
     def from_environment(cls) -> Home:

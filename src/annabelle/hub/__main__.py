@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import sys
 import traceback
 
@@ -23,15 +24,19 @@ from annabelle.toolbox.process.forkserver_process import ForkServerProcess, can_
 def main() -> int:
     """Run the hub. The exit code tells who has to act (core.errors)."""
     try:
-        home = Home.from_environment().prepare()
+        home = Home.from_environment()
+        restored = _restore_if_asked(home)
+        home.prepare()
         settings = load_settings(home)
         redact = Redactor.from_environment()
         configure_logging("hub", home.logs, settings.log_level, redact, to_stderr=sys.stderr.isatty())
         lock = lock_home(home)
         try:
-            _run(home, settings, redact)
+            again = _run(home, settings, redact, restored)
         finally:
             lock.release()
+        if again:
+            os.execv(sys.executable, [sys.executable, "-P", "-m", "annabelle.hub"])
     except Exception as error:  # the edge of the process
         known = error if isinstance(error, AnnabelleError) else explain_shortage(error)
         if known is None:
@@ -45,7 +50,17 @@ def main() -> int:
     return 0
 
 
-def _run(home: Home, settings: Settings, redact: Redactor) -> None:
+def _restore_if_asked(home: Home) -> str | None:
+    if not home.restore_file.exists():
+        return None
+    from annabelle.store.home_restore import restore_requested  # noqa: PLC0415
+
+    told = restore_requested(home)
+    os.chdir(home.root)  # the folder of this name is another one now
+    return told
+
+
+def _run(home: Home, settings: Settings, redact: Redactor, restored: str | None) -> bool:
     with bind_port(settings.annabelle_port) as sock:
         forkserver = _start_forkserver(home, settings)
         # Imports make no garbage, and collecting takes a fifth of the time. Boot enables it again.
@@ -58,7 +73,7 @@ def _run(home: Home, settings: Settings, redact: Redactor) -> None:
             if forkserver is not None:
                 forkserver.process.kill()
             raise
-        run(HubStart(home, settings, redact, sock, forkserver))
+        return run(HubStart(home, settings, redact, sock, forkserver, restored=restored))
 
 
 def _start_forkserver(home: Home, settings: Settings) -> ForkServerProcess | None:

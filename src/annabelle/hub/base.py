@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
+import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -37,6 +39,7 @@ class HubLifecycle:
     def __init__(self, clock: Clock | None = None) -> None:
         self.clock = clock or SystemClock()
         self.started_at: datetime = now()
+        self.starts_again = False
         self._began = time.monotonic()
         self._ready = asyncio.Event()
         self._phase: Phase = "starting"
@@ -59,6 +62,11 @@ class HubLifecycle:
 
     def mark_stopping(self) -> None:
         self._phase = "stopping"
+
+    def restart(self) -> None:
+        """Stop as for a signal, then start again in the same process with the settings of then."""
+        self.starts_again = True
+        os.kill(os.getpid(), signal.SIGTERM)
 
     async def wait_ready(self, timeout: float = _READY_SECONDS) -> None:
         """Wait until every server has listed its tools or failed. Returns anyway after `timeout`."""

@@ -44,12 +44,14 @@ class HubStart:
     socket: socket.socket
     forkserver: ForkServerProcess | None
     clock: Clock = field(default_factory=SystemClock)
+    restored: str | None = None
+    """What came of restoring a backup, if one was asked for."""
 
 
 def make_base(start: HubStart) -> HubBase:
     environment = _environment(start.home)
     start.redact.learn(environment_secrets(environment))
-    return HubBase(
+    base = HubBase(
         home=start.home,
         settings=start.settings,
         environment=environment,
@@ -57,6 +59,9 @@ def make_base(start: HubStart) -> HubBase:
         address=hub_address(start.socket),
         lifecycle=HubLifecycle(start.clock),
     )
+    if start.restored is not None:
+        base.notices.add("restore", start.restored, tell_owner=True)
+    return base
 
 
 async def open_storage(base: HubBase, fanout: EventFanout, stack: AsyncExitStack) -> HubStorage:

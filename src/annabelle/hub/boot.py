@@ -104,12 +104,13 @@ class RunningHub:
     components: tuple[Component, ...]
 
 
-def run(start: HubStart) -> None:
+def run(start: HubStart) -> bool:
+    """Returns whether it is to start again."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_run_until_stopped(start))
+        return runner.run(_run_until_stopped(start))
 
 
-async def _run_until_stopped(start: HubStart) -> None:
+async def _run_until_stopped(start: HubStart) -> bool:
     with StopSignal() as stop:
         async with AsyncExitStack() as stack:
             machine = await assemble(start, stack)
@@ -120,6 +121,7 @@ async def _run_until_stopped(start: HubStart) -> None:
                 await stop.wait()
             await _drain_turns(machine.hub, stop)
     _log.info("The hub has stopped")
+    return base.lifecycle.starts_again
 
 
 async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:

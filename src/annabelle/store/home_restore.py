@@ -21,9 +21,16 @@ from pydantic import BaseModel
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from annabelle.core.errors import AlreadyRunning, Conflict, OperatorMistake, StorageTrouble, explain_os_error
+from annabelle.core.errors import (
+    AlreadyRunning,
+    AnnabelleError,
+    Conflict,
+    OperatorMistake,
+    StorageTrouble,
+    explain_os_error,
+)
 from annabelle.core.failpoints import failpoint
-from annabelle.core.home import Home
+from annabelle.core.home import Home, write_atomically
 from annabelle.core.messages import now
 from annabelle.core.result_text import format_size
 from annabelle.store.backup import BACKUP_TIME_FORMAT
@@ -37,6 +44,7 @@ from annabelle.store.home_backup import (
     TABLES_FOLDER,
     Progress,
     find_postgres,
+    is_secret_file,
     list_content,
     working_folder,
 )
@@ -63,8 +71,35 @@ class RestoreReport(BaseModel):
     left_out: list[str]
 
 
+def request_restore(home: Home, file: Path) -> None:
+    """Let the next start of the hub restore a backup that is kept in the home."""
+    with open_archive(file, secrets=False) as archive:
+        _check_revisions(archive)
+    write_atomically(home.restore_file, file.name)
+
+
+def restore_requested(home: Home) -> str:
+    """Restore the backup that was asked for, once, and say what came of it. Whatever opens Annabelle or an account
+    stays as it is now: the backup has nothing of it."""
+    name = home.restore_file.read_text(encoding="utf-8")
+    home.restore_file.unlink()
+    try:
+        report = restore_home(home, home.backups / name, passphrase=None, secrets=False, force=True, keep_secrets=True)
+    except AnnabelleError as error:
+        return f"The backup {name} was not restored. {error.message}"
+    before = f" What was there before is kept in {' and '.join(report.replaced)}." if report.replaced else ""
+    return f"The backup {name} was restored.{before}"
+
+
 def restore_home(
-    home: Home, file: Path, *, passphrase: str | None, secrets: bool, force: bool, progress: Progress
+    home: Home,
+    file: Path,
+    *,
+    passphrase: str | None,
+    secrets: bool,
+    force: bool,
+    keep_secrets: bool = False,
+    progress: Progress = lambda _done, _total: None,
 ) -> RestoreReport:
     """Replaces the home by a backup, after everything in it was checked. A failure changes nothing."""
     root = home.root.resolve()
@@ -84,6 +119,8 @@ def restore_home(
             failpoint(FAILPOINTS[0])
             staged = Home(folder / "home")
             count = _unpack(archive, staged, progress)
+            if keep_secrets:
+                _copy_secrets(Home(root), staged)
             failpoint(FAILPOINTS[1])
             stamp = now().strftime(BACKUP_TIME_FORMAT)
             aside = root.with_name(f"{root.name}.replaced-{stamp}")
@@ -160,6 +197,15 @@ def _unpack(archive: ArchiveReader, staged: Home, progress: Progress) -> int:
         target.chmod(entry.mode)
         os.utime(target, (entry.modified, entry.modified))
     return count
+
+
+def _copy_secrets(home: Home, staged: Home) -> None:
+    """Settings, keys, tokens, accounts, people and the audit, as they are now."""
+    for file in list_content(home)[0]:
+        if file == home.users_file or is_secret_file(home, file):
+            target = staged.root / file.relative_to(home.root)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(file, target)
 
 
 def _swap_folders(staged: Path, root: Path, aside: Path) -> None:

@@ -1,4 +1,4 @@
-"""`/backups`: backups of the whole home, without its secrets. With them, and to restore one: the terminal."""
+"""`/backups`: backups of the whole home, without its secrets. With them: the terminal."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from annabelle.core.messages import now
 from annabelle.hub.api.endpoint import ApiAnswer, ApiRouter, Responses, TheHub, document
 from annabelle.hub.context import HubContext
 from annabelle.store.home_backup import back_up_on_request, list_backups
+from annabelle.store.home_restore import request_restore
 
 router = ApiRouter("backups")
 _FILE: Responses = {200: {"description": "The file", "content": {"application/zip": {}}}}
@@ -62,6 +63,15 @@ async def delete_backup(name: str, hub: TheHub) -> Response:
     """For good."""
     await asyncio.to_thread(lambda: _find(hub, name).unlink(missing_ok=True))
     return Response(status_code=204)
+
+
+@router.post("/backups/{name}/restore", status_code=202, **document("Restart with a backup", 400, 404))
+async def restore_backup(name: str, hub: TheHub) -> Response:
+    """It is checked first, and restored before the next start, which follows at once. What is there now is moved aside.
+    Settings, keys, tokens, accounts, people and the audit stay as they are. A notice tells what came of it."""
+    await asyncio.to_thread(lambda: request_restore(hub.base.home, _find(hub, name)))
+    hub.base.lifecycle.restart()
+    return Response(status_code=202)
 
 
 def _find(hub: HubContext, name: str) -> Path:

@@ -1,7 +1,7 @@
 // The first visit: a model, who you are, your accounts. Every step can be left out and done later.
 import { get, post } from "../api.js";
 import { button, h, makeField, replace, toast } from "../dom.js";
-import { command } from "./system.js";
+import { restart } from "./system.js";
 import { show as showModels } from "./system_models.js";
 
 const ABOUT = [
@@ -33,14 +33,18 @@ export async function render(root) {
       "section",
       { className: "card" },
       h("h2", {}, "Begin"),
-      h("p", {}, "What you chose counts from the next start. In a terminal:"),
-      command("annabelle restart"),
-      h("p", {}, "Then say, for example:"),
+      h("p", {}, "What you chose counts from the next start. Then say, for example:"),
       h("ul", {}, TO_TRY.map((one) => h("li", {}, one))),
-      h("a", { className: "button", href: "#/chat", onclick: () => localStorage.setItem("annabelle-set-up", "done") }, "To the chat"),
+      h("div", { className: "row" }, button("Restart, then to the chat", () => begin(restart), { className: "primary" }), button("To the chat", () => begin())),
     ),
   );
   return showModels(models);
+}
+
+async function begin(first) {
+  localStorage.setItem("annabelle-set-up", "done");
+  location.hash = "#/chat";
+  await first?.();
 }
 
 /** What the browser knows is offered where nothing was chosen. */

@@ -1,5 +1,6 @@
 // The install itself, for its owner. Each tab is a file of its own that exports `show(root, place)`.
-import { describeError, h, replace } from "../dom.js";
+import { get, post } from "../api.js";
+import { badge, button, describeError, h, replace, toast } from "../dom.js";
 
 const TABS = {
   overview: "Overview",
@@ -36,6 +37,23 @@ export async function render(root, place) {
 export function poll(seconds, work) {
   const timer = setInterval(() => document.hidden || work().catch(() => {}), seconds * 1000);
   return () => clearInterval(timer);
+}
+
+/** What counts from the next start, with the button for it. */
+export function restartNeeded(text) {
+  return h("p", { className: "row" }, badge("restart needed", "wait"), text, button("Restart now", () => restart(), { className: "primary" }));
+}
+
+/** Starts the hub again, with what `path` does first, and the page with it. */
+export async function restart(path = "/restart") {
+  const before = (await get("/health")).startedAt;
+  await post(path);
+  toast("Annabelle restarts. This takes a few seconds.");
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const now = await get("/health").catch(() => ({ startedAt: before }));
+    if (now.startedAt !== before && now.phase === "ready") return location.reload();
+  }
 }
 
 /** A command to type in a terminal. */

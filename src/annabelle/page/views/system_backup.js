@@ -1,13 +1,13 @@
-// Backups: making, downloading and deleting them. To restore one, Annabelle must not run.
+// Backups: making, downloading, restoring and deleting them.
 import { get, getBlob, post } from "../api.js";
 import { ask, button, bytes, h, replace, table, time, toast } from "../dom.js";
-import { command } from "./system.js";
+import { command, restart } from "./system.js";
 
 export async function show(root) {
   const list = h("div");
   const draw = async () => {
     const { backups } = await get("/backups");
-    replace(list, backupTable(backups, draw), restoreSteps(backups[0]?.path ?? "FILE"));
+    replace(list, backupTable(backups, draw));
   };
   const make = async () => {
     const made = await post("/backups");
@@ -37,19 +37,21 @@ function backupTable(rows, redraw) {
     h("a", { href: url, download: one.name }).click();
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
   };
+  const restoreIt = (one) => async () => {
+    const text = "Conversations, memory, goals, skills and your files become what they were then. Settings, keys and accounts stay as they are now. What is there now is moved aside. Annabelle restarts.";
+    if (await ask(`Restore ${one.name}?`, [], { yes: "Restore", danger: true, text })) await restart(`/backups/${one.name}/restore`);
+  };
+  const named = (verb, one, more) => ({ "aria-label": `${verb} ${one.name}`, ...more });
+  const actions = (one) => [
+    button("Download", download(one), named("Download", one)),
+    button("Restore", restoreIt(one), named("Restore", one)),
+    button("Delete", remove(one), named("Delete", one, { className: "danger" })),
+  ];
   const columns = [
     { label: "Backup", cell: (one) => h("code", {}, one.name) },
     { label: "Made", cell: (one) => time(one.madeAt) },
     { label: "Size", cell: (one) => bytes(one.size) },
-    { label: "Actions", cell: (one) => h("div", { className: "row" }, button("Download", download(one), { "aria-label": `Download ${one.name}` }), button("Delete", remove(one), { className: "danger", "aria-label": `Delete ${one.name}` })) },
+    { label: "Actions", cell: (one) => h("div", { className: "row" }, actions(one)) },
   ];
   return [h("h3", {}, "Backups on this machine"), table(columns, rows, { caption: "Backups", empty: "There is none yet. One is made every night." })];
-}
-
-function restoreSteps(path) {
-  return [
-    h("h3", {}, "Restore"),
-    h("p", {}, "Annabelle must not run meanwhile, so this is done in a terminal. What is there now is moved aside."),
-    command(`annabelle down\nannabelle restore --force '${path}'\nannabelle up`),
-  ];
 }

@@ -1,7 +1,7 @@
 // Models: which one is used for what, and choosing, fetching and testing another.
 import { get, post } from "../api.js";
 import { ask, badge, button, bytes, details, h, makeField, replace, table, toast } from "../dom.js";
-import { command, poll } from "./system.js";
+import { poll, restartNeeded } from "./system.js";
 
 export async function show(root) {
   const downloads = h("div");
@@ -29,7 +29,7 @@ export async function show(root) {
 function answering(found) {
   return [
     h("p", {}, badge(found.works ? "answers" : "trouble", found.works ? "good" : "bad"), " ", found.answering),
-    found.afterRestart && [h("p", {}, badge("restart needed", "wait"), " After the next start: ", found.afterRestart), command("annabelle restart")],
+    found.afterRestart && restartNeeded(`After the next start: ${found.afterRestart}`),
   ];
 }
 

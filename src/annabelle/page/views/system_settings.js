@@ -1,7 +1,7 @@
 // Settings: a form for each, made of what the hub says of it. Secrets can be set and are never shown.
 import { get, post } from "../api.js";
 import { badge, button, describeError, details, h, makeField, replace, toast } from "../dom.js";
-import { command } from "./system.js";
+import { command, restartNeeded } from "./system.js";
 
 const SOURCES = { environment: "set by the environment", home: "set by you" };
 
@@ -15,7 +15,7 @@ export async function show(root, place) {
 
   function tellRestart() {
     const names = rows.filter((one) => one.setting.restartNeeded).map((one) => one.setting.name);
-    replace(waiting, names.length > 0 && [h("p", {}, badge("restart needed", "wait"), ` ${names.join(", ")} counts from the next start. In a terminal, type`), command("annabelle restart")]);
+    replace(waiting, names.length > 0 && restartNeeded(`${names.join(", ")} counts from the next start.`));
   }
   function filter() {
     const words = search.read().toLowerCase().split(/\s+/);
