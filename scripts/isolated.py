@@ -69,7 +69,7 @@ def main(argv: list[str]) -> int:
         os.environ[VARIABLE] = "guard"
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(GUARD), os.environ.get("PYTHONPATH")]))
     try:
-        os.execvp(argv[0], argv)  # noqa: S606  the command is the developer's own
+        os.execvp(argv[0], argv)
     except OSError as error:
         sys.stderr.write(f"{argv[0]} could not be started: {error.strerror}.\n")
         return 127

@@ -12,9 +12,10 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from annabelle import __version__
+from annabelle.core.connections import GoogleAccount, read_connection
 from browser.browsing import Visit, visiting
 from channels.bot_api_double import TOKEN, BotApiDouble, bot_api_double
-from cli.sign_ins import mail_sign_ins
+from cli.sign_ins import ACCESS, REFRESH, Google, GoogleHandler, mail_sign_ins, serving
 from hub.hubs import HubProcess, fresh_home
 from support.few_servers import only
 from support.network import free_port
@@ -292,7 +293,7 @@ def test_a_restart_and_a_restored_backup_take_one_click_each(
 def test_a_mailbox_is_connected_by_a_form_and_others_by_a_command(visit: Visit) -> None:
     page = visit.sign_in()
     visit.go("system/accounts")
-    expect(page.locator("[data-account=google]")).to_contain_text("annabelle connect google")
+    expect(page.locator("[data-account=telegram]")).to_contain_text("annabelle connect telegram")
     box = page.locator("[data-account=mail]")
     with mail_sign_ins("ada@example.org", "a password nobody may see") as servers:
         box.get_by_role("button", name="Connect a mailbox").click()
@@ -313,3 +314,45 @@ def test_a_mailbox_is_connected_by_a_form_and_others_by_a_command(visit: Visit) 
     expect(box).to_contain_text("not connected")
     refused = [one for one in visit.errors if "400" in one]
     assert (visit.foreign, visit.errors) == ([], refused)
+
+
+@pytest.mark.req("UX-02", "SRV-MAI")
+def test_google_is_connected_by_signing_in_there_and_forgotten_again(
+    browser: Browser, tmp_path: Path, model: ScriptedServer
+) -> None:
+    google = Google()
+    with serving(GoogleHandler, google) as port:
+        google.url = f"http://127.0.0.1:{port}"
+        hub = HubProcess(fresh_home(tmp_path), model.openai_url, **only("filer"), GOOGLE_API_URL=google.url).start()
+        try:
+            with visiting(browser, hub) as visit:
+                page = visit.sign_in()
+                visit.go("system/accounts")
+                box = page.locator("[data-account=google]")
+
+                def sign_in(secret: str) -> str:
+                    box.get_by_role("button", name="Connect").click()
+                    form = page.get_by_role("dialog")
+                    form.get_by_label("Client id").fill(google.client_id)
+                    form.get_by_label("Client secret").fill(secret)
+                    form.get_by_role("button", name="Go on").click()
+                    with page.expect_popup() as opening:
+                        box.get_by_role("link", name="Sign in at Google").click()
+                    return opening.value.locator("h1").inner_text()
+
+                sign_in("a wrong one")
+                expect(page.locator(".toast").get_by_text("its secret is wrong")).to_be_visible()
+                assert sign_in(google.secret) == "Thank you"
+                expect(box.get_by_text("ada@example.com")).to_be_visible()
+                account = read_connection(hub.home, "google", GoogleAccount)
+                assert account is not None
+                assert account.refresh_token.get_secret_value() == REFRESH
+                shown = page.content() + hub.http.get("/accounts").text + hub.http.get("/audit").text + hub.log()
+                assert not [one for one in (REFRESH, ACCESS, google.secret) if one in shown]
+                box.get_by_role("button", name="Forget it").click()
+                page.get_by_role("dialog").get_by_role("button", name="Forget it").click()
+                expect(box).to_contain_text("not connected")
+                assert google.revoked == [REFRESH]
+                assert hub.http.post("/accounts/google/remove").status_code == 404
+        finally:
+            hub.end()

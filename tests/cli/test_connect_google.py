@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from annabelle.cli.connect.google_oauth import (
+from annabelle.core.connections import GoogleAccount, connection_file, read_connection
+from annabelle.core.google_oauth import (
     MAIL_SCOPE,
     SCOPES,
     GoogleOAuthUrls,
@@ -21,7 +22,6 @@ from annabelle.cli.connect.google_oauth import (
     exchange,
     open_redirect_server,
 )
-from annabelle.core.connections import GoogleAccount, connection_file, read_connection
 from annabelle.core.home import Home
 from cli.sign_ins import ACCESS, REFRESH, Browser, Google, GoogleHandler, serving
 from cli.terminal import Terminal, json_only
@@ -232,7 +232,7 @@ def test_a_google_that_can_not_be_reached_is_a_sentence(
     ) -> OAuthGrant:
         return await exchange(GoogleOAuthUrls.from_base("http://127.0.0.1:9"), client, attempt, code)
 
-    monkeypatch.setattr("annabelle.cli.connect.google.exchange", unplugged)
+    monkeypatch.setattr("annabelle.core.google_oauth.exchange", unplugged)
     browser()
     done = typed("connect", "google")
     assert (done.code, done.err.splitlines()[-2]) == (1, "Google can not be reached.")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
@@ -16,6 +18,7 @@ from hub.hubs import HubProcess, fresh_home, wait_for
 from support.few_servers import only
 from support.scripted_model import ScriptedServer
 from support.scripted_model.file_server import FileServer
+from support.timing import seconds
 
 ADDRESS, PASSWORD = "ada@example.org", "a password nobody may see"
 CONTENT = bytes(range(256)) * 4000
@@ -26,6 +29,7 @@ READ = (
 CHANGED = (
     *("/diagnosis/fix", "/settings", "/models/use", "/models/pull", "/sessions/tokens/x/revoke"),
     *("/backups", "/backups/x/delete", "/backups/x/restore", "/restart", "/accounts/mail", "/accounts/mail/remove"),
+    *("/accounts/google", "/accounts/google/wait", "/accounts/google/remove"),
 )
 
 
@@ -251,6 +255,30 @@ def test_a_mailbox_is_tried_before_it_is_kept_and_its_password_is_never_told(hub
     assert PASSWORD not in listed.text + hub.log() + hub.http.get("/audit").text
     assert hub.http.post("/accounts/mail/remove").status_code == 204
     assert hub.http.post("/accounts/mail/remove").status_code == 404
+
+
+@pytest.mark.req("UX-02", "SRV-MAI")
+def test_a_sign_in_at_google_needs_a_client_and_a_new_one_ends_the_one_before(hub: HubProcess) -> None:
+    assert hub.http.post("/accounts/google/wait").status_code == 404
+    refused = hub.http.post("/accounts/google", json={})
+    assert (refused.status_code, "console.cloud.google.com" in refused.text) == (422, True)
+    client = {"clientId": "client-1", "clientSecret": "a secret nobody may see"}
+    with ThreadPoolExecutor() as pool:
+        first = hub.http.post("/accounts/google", json=client).json()["url"]
+        waiting = pool.submit(hub.http.post, "/accounts/google/wait")
+        redirect = parse_qs(urlsplit(first).query)["redirect_uri"][0]
+        assert httpx.get(redirect).status_code == 400  # it answers nothing but this sign-in
+        second = hub.http.post("/accounts/google", json=client).json()["url"]
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(redirect)
+        asked = {name: values[0] for name, values in parse_qs(urlsplit(second).query).items()}
+        httpx.get(asked["redirect_uri"], params={"state": asked["state"], "error": "access_denied"})
+        # Whether it came before the second one began is not known.
+        assert waiting.result(seconds(30)).json()["error"]["message"] in (
+            "Another sign-in was begun.",
+            "Access was not allowed at Google.",
+        )
+    assert "a secret nobody may see" not in second + hub.log()
 
 
 @pytest.mark.req("UX-02")

@@ -13,7 +13,6 @@ from typing import Annotated, cast
 
 import typer
 
-from annabelle.cli.connect.google_oauth import GoogleOAuthUrls, revoke
 from annabelle.cli.hub_client import ask_hub
 from annabelle.cli.memory.client import confirm
 from annabelle.cli.options import Json
@@ -23,13 +22,13 @@ from annabelle.core.connections import (
     KINDS,
     SERVERS,
     ConnectionState,
-    GoogleAccount,
     TelegramAccount,
     read_connection,
     read_state,
     remove_connection,
 )
 from annabelle.core.errors import AnnabelleError, ConfigMistake, HubUnreachable, NotFound
+from annabelle.core.google_oauth import GoogleOAuthUrls, withdraw
 from annabelle.core.home import Home
 from annabelle.core.settings import load_settings
 
@@ -105,15 +104,8 @@ def remove(
 
 
 def _withdraw_google(home: Home) -> bool:
-    try:
-        account = read_connection(home, "google", GoogleAccount)
-    except ConfigMistake:
-        return False
-    if account is None:
-        return False
-    addresses = GoogleOAuthUrls.from_base(load_settings(home).google_api_url)
     with Spinner("Withdrawing access at Google"):
-        return asyncio.run(revoke(addresses, account.refresh_token))
+        return asyncio.run(withdraw(home, GoogleOAuthUrls.from_base(load_settings(home).google_api_url)))
 
 
 def _end_telegram_session(home: Home) -> bool:

@@ -12,23 +12,22 @@ import typer
 from pydantic import SecretStr
 
 from annabelle.cli.connect.accounts import notify_hub
-from annabelle.cli.connect.google_oauth import (
+from annabelle.cli.options import Json
+from annabelle.cli.output import clean, print_json, print_line
+from annabelle.cli.spinner import clear_status, show_status
+from annabelle.cli.terminal_input import ask_line, check_line
+from annabelle.core.connections import GoogleAccount, write_connection
+from annabelle.core.errors import OperatorMistake, Unavailable
+from annabelle.core.google_oauth import (
     SCOPES,
     GoogleOAuthUrls,
     OAuthAttempt,
     OAuthClient,
     OAuthDecision,
     OAuthRedirectServer,
-    exchange,
-    fetch_email,
+    finish_sign_in,
     open_redirect_server,
 )
-from annabelle.cli.options import Json
-from annabelle.cli.output import clean, print_json, print_line
-from annabelle.cli.spinner import clear_status, show_status
-from annabelle.cli.terminal_input import ask_line, check_line
-from annabelle.core.connections import GoogleAccount, write_connection
-from annabelle.core.errors import CallerMistake, OperatorMistake, Unavailable
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings, load_settings
 
@@ -91,18 +90,7 @@ async def _sign_in(addresses: GoogleOAuthUrls, client: OAuthClient, *, browser: 
             # Terminal browsers block until closed, so open them in a thread while waiting.
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         decision = await _wait_for_decision(redirect, attempt.state, seconds)
-        if decision.error or not decision.code:
-            raise CallerMistake(
-                _describe_denial(decision.error), hint="Nothing was kept. Run it again: annabelle connect google"
-            )
-        granted = await exchange(addresses, client, attempt, decision.code)
-        return GoogleAccount(
-            email=await fetch_email(addresses, granted),
-            client_id=client.client_id,
-            client_secret=client.secret,
-            refresh_token=granted.refresh_token,
-            scopes=granted.scopes,
-        )
+        return await finish_sign_in(addresses, client, attempt, decision)
 
 
 async def _wait_for_decision(redirect: OAuthRedirectServer, state: str, seconds: int) -> OAuthDecision:
@@ -120,10 +108,3 @@ async def _wait_for_decision(redirect: OAuthRedirectServer, state: str, seconds:
     raise Unavailable(
         f"Nobody signed in within {seconds} seconds.", hint="Nothing was kept. Run it again: annabelle connect google"
     )
-
-
-def _describe_denial(error: str) -> str:
-    if error == "access_denied":
-        return "Access was not allowed at Google."
-    known = error.replace("_", "").isalpha() and len(error) <= 60
-    return f"Google refused the sign-in ({error})." if known else "Google refused the sign-in."

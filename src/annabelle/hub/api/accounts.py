@@ -1,4 +1,4 @@
-"""`/accounts`: which accounts are connected, and connecting a mailbox. The others need a terminal."""
+"""`/accounts`: which accounts are connected, and connecting a mailbox or Google. Telegram needs a terminal."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ from typing import Literal
 from fastapi import Request, Response
 from pydantic import Field, SecretStr
 
-from annabelle.core.connections import KINDS, SERVERS, read_state, remove_connection
+from annabelle.core.connections import (
+    KINDS,
+    SERVERS,
+    GoogleAccount,
+    read_state,
+    remove_connection,
+    write_connection,
+)
 from annabelle.core.errors import InvalidArguments, NotFound, OperatorMistake
+from annabelle.core.google_oauth import SCOPES, GoogleOAuthUrls, OAuthClient, withdraw
 from annabelle.core.mail_account import MailboxInput, connect_mailbox
 from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.context import HubContext
@@ -48,6 +56,26 @@ class MailboxAnswer(ApiAnswer):
     without_calendar: str | None = Field(description="Why it has none although its provider has one")
 
 
+class GoogleClient(ApiBody):
+    """The OAuth client that the person made at Google. What is left out is taken from the settings."""
+
+    client_id: str | None = Field(default=None, max_length=300, pattern=_LINE)
+    client_secret: SecretStr | None = Field(default=None, max_length=300)
+
+
+class GoogleAddress(ApiAnswer):
+    url: str = Field(description="Where to sign in, in a browser on the machine of the hub, within five minutes")
+
+
+class GoogleAnswer(ApiAnswer):
+    account: str
+    not_allowed: list[str] = Field(description="What the person did not tick")
+
+
+class RemovedAccount(ApiAnswer):
+    withdrawn: bool = Field(description="Whether Google confirmed that the access has ended")
+
+
 @router.get("/accounts", **document("Which accounts are connected"))
 async def list_accounts(hub: TheHub) -> AccountList:
     """Never with their secrets."""
@@ -72,7 +100,7 @@ async def connect_mail_account(hub: TheHub, caller: Caller, request: Request) ->
         connected = await asyncio.to_thread(connect)
     except OperatorMistake as mistake:
         raise InvalidArguments(mistake.message, hint=mistake.hint) from mistake
-    await _tell(hub, caller.user_id, "connected")
+    await _tell(hub, caller.user_id, "mail", "connected")
     return connected
 
 
@@ -81,12 +109,57 @@ async def remove_mail_account(hub: TheHub, caller: Caller) -> Response:
     """Its mail stays where it is. An app password is to be deleted at the provider."""
     if not await asyncio.to_thread(remove_connection, hub.base.home, "mail"):
         raise NotFound("No mailbox is connected.")
-    await _tell(hub, caller.user_id, "removed")
+    await _tell(hub, caller.user_id, "mail", "removed")
     return Response(status_code=204)
 
 
-async def _tell(hub: HubContext, user_id: str, event: str) -> None:
+@router.post("/accounts/google", **document("Begin to sign in at Google", body=GoogleClient))
+async def begin_google_sign_in(hub: TheHub, caller: Caller, request: Request) -> GoogleAddress:
+    """Mail and calendar are connected when the person has allowed it there, also if nobody waits for it."""
+    wanted, settings = await read_body(request, GoogleClient), hub.base.settings
+    client_id, secret = wanted.client_id or settings.google_client_id, wanted.client_secret
+    if secret is None and client_id == settings.google_client_id:
+        secret = settings.google_client_secret
+    if not client_id or secret is None:
+        raise InvalidArguments(
+            "There is no OAuth client for Google yet.",
+            hint="Make one of the type desktop app at console.cloud.google.com, and give its id and secret here.",
+        )
+    hub.base.redact.learn([secret.get_secret_value()])
+
+    async def keep(account: GoogleAccount) -> None:
+        hub.base.redact.learn([account.refresh_token.get_secret_value()])
+        await asyncio.to_thread(write_connection, hub.base.home, "google", account)
+        await _tell(hub, caller.user_id, "google", "connected")
+
+    addresses = GoogleOAuthUrls.from_base(settings.google_api_url)
+    return GoogleAddress(url=await hub.services.upkeep.sign_in.begin(addresses, OAuthClient(client_id, secret), keep))
+
+
+@router.post("/accounts/google/wait", **document("Wait for the sign-in at Google", 400, 404, 503))
+async def wait_for_google(hub: TheHub) -> GoogleAnswer:
+    """Answers when the person has decided, or after five minutes."""
+    try:
+        account = await hub.services.upkeep.sign_in.wait()
+    except OperatorMistake as mistake:
+        raise InvalidArguments(mistake.message, hint=mistake.hint) from mistake
+    missing = [name for scope, name in SCOPES.items() if scope not in account.scopes]
+    return GoogleAnswer(account=account.email, not_allowed=missing)
+
+
+@router.post("/accounts/google/remove", **document("Forget the Google account", 404))
+async def remove_google_account(hub: TheHub, caller: Caller) -> RemovedAccount:
+    """Its access is ended at Google too, as far as Google confirms that."""
+    home = hub.base.home
+    withdrawn = await withdraw(home, GoogleOAuthUrls.from_base(hub.base.settings.google_api_url))
+    if not await asyncio.to_thread(remove_connection, home, "google"):
+        raise NotFound("No Google account is connected.")
+    await _tell(hub, caller.user_id, "google", "removed")
+    return RemovedAccount(withdrawn=withdrawn)
+
+
+async def _tell(hub: HubContext, user_id: str, kind: str, event: str) -> None:
     """Let the server that uses the account read it again, and record the change."""
-    hub.security.audit.note("config", {"event": event, "what": "accounts", "account": "mail", "by": user_id})
+    hub.security.audit.note("config", {"event": event, "what": "accounts", "account": kind, "by": user_id})
     with contextlib.suppress(NotFound):  # it is switched off
-        await hub.toolbox.restart(SERVERS["mail"])
+        await hub.toolbox.restart(SERVERS[kind])

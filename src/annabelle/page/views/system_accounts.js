@@ -1,4 +1,4 @@
-// Accounts: what is connected, a form for mailboxes, and the command for what needs a terminal.
+// Accounts: what is connected, forms for mailboxes and Google, and the command for what needs a terminal.
 import { get, post } from "../api.js";
 import { ask, badge, button, describeError, h, replace, toast } from "../dom.js";
 import { command } from "./system.js";
@@ -15,12 +15,42 @@ const FIELDS = [
   { name: "caldav", label: "Address of the calendar (CalDAV)" },
 ];
 
+const CLIENT = [
+  { name: "clientId", label: "Client id", hint: "Leave both empty if GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET are set." },
+  { name: "clientSecret", label: "Client secret", kind: "password" },
+];
+const CLIENT_TEXT = "Google wants every install to have a client of its own: make one at console.cloud.google.com (APIs and services, Credentials, OAuth client ID, type desktop app), and enable the Gmail and Calendar APIs there.";
+
 export async function show(root) {
   const draw = async () => {
     const { accounts } = await get("/accounts");
     replace(root, h("h2", {}, "Accounts"), h("p", {}, "Annabelle works with an account once it is connected. Each is kept in a file that only you can read."), accounts.map((one) => accountCard(one, draw)));
   };
   await draw();
+}
+
+/** Google: a sign-in in a tab of its own, which comes back to this machine. */
+function googleActions(one, redraw) {
+  const waiting = h("div", { role: "status" });
+  const connect = async () => {
+    const given = await ask("Connect Google", CLIENT, { yes: "Go on", text: CLIENT_TEXT });
+    if (!given) return;
+    const { url } = await post("/accounts/google", { clientId: given.clientId.trim() || null, clientSecret: given.clientSecret || null });
+    const link = h("a", { href: url, target: "_blank", rel: "noopener noreferrer", className: "button primary" }, "Sign in at Google");
+    replace(waiting, h("p", { className: "row" }, link, "in a browser on the machine where Annabelle runs. This page waits for it."));
+    post("/accounts/google/wait")
+      .then((made) => toast(`Connected to Google as ${made.account}.${made.notAllowed.length ? ` Not allowed: ${made.notAllowed.join(", ")}.` : ""}`))
+      .catch((error) => toast(describeError(error), "error"))
+      .finally(redraw);
+  };
+  const remove = async () => {
+    if (!(await ask(`Forget the Google account ${one.account ?? ""}?`, [], { yes: "Forget it", danger: true }))) return;
+    const { withdrawn } = await post("/accounts/google/remove");
+    toast(withdrawn ? "Google has withdrawn the access too." : "Google did not confirm that access is withdrawn; do it at myaccount.google.com/permissions.");
+    await redraw();
+  };
+  const there = one.state !== "missing";
+  return [h("div", { className: "row" }, button(there ? "Connect again" : "Connect Google", connect), there && button("Forget it", remove, { className: "danger" })), waiting];
 }
 
 function accountCard(one, redraw) {
@@ -41,5 +71,5 @@ function accountCard(one, redraw) {
   };
   const form = h("div", { className: "row" }, button(there ? "Connect another" : "Connect a mailbox", () => connect({})), there && button("Forget it", remove, { className: "danger" }));
   const words = [h("p", {}, there ? "To connect it again, or to forget it, type in a terminal" : "It is connected in a terminal:"), command(there ? `${one.command}\nannabelle connect remove ${one.kind}` : one.command)];
-  return h("section", { className: "card", data: { account: one.kind } }, h("h3", {}, TITLES[one.kind], " ", badge(...STATES[one.state])), one.account && h("p", {}, one.account), one.kind === "mail" ? form : words);
+  return h("section", { className: "card", data: { account: one.kind } }, h("h3", {}, TITLES[one.kind], " ", badge(...STATES[one.state])), one.account && h("p", {}, one.account), { google: googleActions(one, redraw), mail: form }[one.kind] ?? words);
 }

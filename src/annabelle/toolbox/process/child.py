@@ -146,7 +146,7 @@ def become_external(config: ChildConfig) -> NoReturn:
     try:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.chdir(config.folder)
-        os.execvpe(config.argv[0], list(config.argv), config.environment)  # noqa: S606  argv only, never a shell
+        os.execvpe(config.argv[0], list(config.argv), config.environment)
     except OSError as error:
         sys.stderr.write(f"{config.argv[0]} could not be started: {error.strerror}\n")
     finally:

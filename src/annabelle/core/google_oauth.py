@@ -16,7 +16,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import httpx2 as httpx
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from annabelle.core.errors import AnnabelleError, CallerMistake, OperatorMistake, Unavailable
+from annabelle.core.connections import GoogleAccount, read_connection
+from annabelle.core.errors import AnnabelleError, CallerMistake, ConfigMistake, OperatorMistake, Unavailable
+from annabelle.core.home import Home
 
 MAIL_SCOPE = "https://www.googleapis.com/auth/gmail.modify"
 SCOPES = {
@@ -85,6 +87,29 @@ class OAuthGrant(BaseModel):
         return self.scope.split()
 
 
+async def finish_sign_in(
+    addresses: GoogleOAuthUrls, client: OAuthClient, attempt: OAuthAttempt, decision: OAuthDecision
+) -> GoogleAccount:
+    """The account that the person allowed."""
+    if decision.error or not decision.code:
+        raise CallerMistake(_describe_denial(decision.error), hint="Nothing was kept. Try it again.")
+    granted = await exchange(addresses, client, attempt, decision.code)
+    return GoogleAccount(
+        email=await fetch_email(addresses, granted),
+        client_id=client.client_id,
+        client_secret=client.secret,
+        refresh_token=granted.refresh_token,
+        scopes=granted.scopes,
+    )
+
+
+def _describe_denial(error: str) -> str:
+    if error == "access_denied":
+        return "Access was not allowed at Google."
+    known = error.replace("_", "").isalpha() and len(error) <= 60
+    return f"Google refused the sign-in ({error})." if known else "Google refused the sign-in."
+
+
 async def exchange(addresses: GoogleOAuthUrls, client: OAuthClient, attempt: OAuthAttempt, code: str) -> OAuthGrant:
     """Exchange the code for a refresh token."""
     form = {
@@ -102,11 +127,9 @@ async def exchange(addresses: GoogleOAuthUrls, client: OAuthClient, attempt: OAu
         granted = OAuthGrant.model_validate_json(answer.content)
     except ValidationError:
         # The cause would quote Google's response, so drop it.
-        raise Unavailable("Google gave no lasting access.", hint="Run it again: annabelle connect google") from None
+        raise Unavailable("Google gave no lasting access.", hint="Try it again.") from None
     if MAIL_SCOPE not in granted.scopes:
-        raise CallerMistake(
-            "Google was not allowed to open the mail.", hint="Run it again and tick every box: annabelle connect google"
-        )
+        raise CallerMistake("Google was not allowed to open the mail.", hint="Try it again and tick every box.")
     return granted
 
 
@@ -124,6 +147,15 @@ async def fetch_email(addresses: GoogleOAuthUrls, granted: OAuthGrant) -> str:
     except ValidationError:
         pass
     raise Unavailable("Google did not say whose account it is.", hint="Try again in a minute.")
+
+
+async def withdraw(home: Home, addresses: GoogleOAuthUrls) -> bool:
+    """End the access of the connected account at Google, and say whether that is confirmed."""
+    try:
+        account = read_connection(home, "google", GoogleAccount)
+    except ConfigMistake:
+        return False
+    return account is not None and await revoke(addresses, account.refresh_token)
 
 
 async def revoke(addresses: GoogleOAuthUrls, token: SecretStr) -> bool:
@@ -170,7 +202,7 @@ def _to_error(answer: httpx.Response) -> AnnabelleError:
     if reason in ("invalid_grant", "redirect_uri_mismatch"):
         return CallerMistake(
             "Google did not accept the sign-in.",
-            hint="Run it again; the client must be of the type desktop application.",
+            hint="Try it again; the client must be of the type desktop application.",
         )
     return Unavailable(f"Google answered {answer.status_code} to the sign-in.", hint="Try again in a minute.")
 
@@ -230,7 +262,7 @@ class OAuthRedirectServer:
             return "400 Bad Request", _page("Not this sign-in", "This answer belongs to no sign-in that waits."), None
         decision = OAuthDecision(sent.get("code", ""), sent.get("error", ""))
         if decision.code:
-            return "200 OK", _page("Thank you", "You may close this page and go back to the terminal."), decision
+            return "200 OK", _page("Thank you", "You may close this page and go back to Annabelle."), decision
         return "200 OK", _page("Not connected", "Nothing was allowed. You may close this page."), decision
 
 
