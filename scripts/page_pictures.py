@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from browser.browsing import DESKTOP, PHONE, launch, visiting
 from browser.sample_home import fill
@@ -28,12 +28,14 @@ def main() -> None:
         browser = launch(playwright)
         try:
             fill(hub, model)
+            trace = hub.http.get("/traces").json()["turns"][-1]["traceId"]
+            places = {**dict(zip(VIEWS, VIEWS, strict=True)), "goal": "goals/1", "trace": f"traces/{trace}"}
             for name, viewport, scheme in (("desktop", DESKTOP, "light"), ("phone", PHONE, "dark")):
                 with visiting(browser, hub, viewport=viewport, color_scheme=scheme) as visit:
                     visit.sign_in()
-                    for view in VIEWS:
-                        page = visit.go(view)
-                        page.wait_for_function("!document.body.innerText.includes('Loading …')")
+                    for view, place in places.items():
+                        page = visit.go(place)
+                        expect(page.get_by_text("Loading …").filter(visible=True)).to_have_count(0)
                         page.wait_for_timeout(300)
                         page.screenshot(path=folder / f"{view}-{name}.png")
         finally:
