@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
 from browser.browsing import Visit, visiting
 from hub.hubs import HubProcess
+from support.timing import seconds
 
 
 @pytest.mark.req("UX-02")
@@ -61,3 +64,14 @@ def test_the_page_is_served_with_a_strict_policy_and_runs_nothing_of_its_own_mak
     assert "require-trusted-types-for 'script'" in policy
     assert httpx.get(f"{hub.url}/page/../hub/app.py").status_code in (401, 404)
     assert httpx.get(f"{hub.url}/page/%2e%2e/hub/app.py").status_code in (401, 404)
+
+
+@pytest.mark.req("UX-02")
+def test_a_link_signs_one_browser_in_and_many_links_as_many(hub: HubProcess) -> None:
+    def open_link(code: str) -> int:
+        return httpx.post(f"{hub.url}/sessions", json={"code": code}, timeout=seconds(30)).status_code
+
+    codes = [hub.http.post("/sessions/links").json()["path"].partition("=")[2] for _ in range(9)]
+    with ThreadPoolExecutor(50) as pool:
+        assert sorted(pool.map(open_link, [codes[0]] * 50)) == [200] + [401] * 49
+        assert list(pool.map(open_link, codes[1:])) == [200] * 8

@@ -101,6 +101,15 @@ async def test_a_page_of_another_origin_is_refused_even_with_the_token(opened: O
         assert "access-control-allow-origin" not in answer.headers
 
 
+@pytest.mark.req("API-05", "UX-02")
+async def test_the_page_works_behind_a_proxy_with_tls(opened: Opened) -> None:
+    client = opened(annabelle_allowed_hosts="annabelle.example")
+    headers = {"Host": "annabelle.example", "X-Annabelle-Token": TOKEN}
+    assert (await client.get("/status", headers=headers | {"Origin": "https://annabelle.example"})).status_code == 200
+    for foreign in ("https://evil.annabelle.example", "https://annabelle.example:99", "ftp://annabelle.example"):
+        assert code(await client.get("/status", headers=headers | {"Origin": foreign})) == (403, "not_allowed")
+
+
 @pytest.mark.req("API-05")
 async def test_an_origin_that_was_allowed_gets_cors_headers_and_no_other_does(opened: Opened) -> None:
     client = opened(annabelle_cors_origins="https://my.page, http://other.page")

@@ -163,7 +163,7 @@ async def test_a_reader_sees_its_own_user_s_events_only(database: Database, fano
 @pytest.mark.req("THR-04")
 async def test_a_silent_stream_has_a_heartbeat_and_ends_with_the_hub(database: Database, fanout: EventFanout) -> None:
     lines = stream_events(EventReader(OWNER, None, 0), database, fanout, heartbeat=0.05)
-    assert [await anext(lines) for _ in range(2)] == [b"retry: 1000\n\n", b": still here\n\n"]
+    assert [await anext(lines) for _ in range(2)] == [b"retry: 1000\nid: 0\n\n", b": still here\n\n"]
     fanout.close()
     assert [line async for line in lines] == []
 

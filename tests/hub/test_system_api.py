@@ -142,6 +142,9 @@ def test_models_say_what_they_are_used_for_and_one_is_tested_and_chosen(hub: Hub
     assert chosen["overridden"] == ["THINKER_LLM_PROVIDER"], "the tests set it"
     assert hub.home.settings_file.read_text().endswith("THINKER_LLM_PROVIDER=ollama\nOLLAMA_MODEL=qwen3\n")
     assert hub.http.post("/models/use", json={"name": "ollama", "key": "k"}).status_code == 400
+    before = hub.home.settings_file.read_text()
+    assert hub.http.post("/models/use", json={"name": "openai:gpt\n"}).status_code == 422
+    assert hub.home.settings_file.read_text() == before, "what is refused leaves no half behind"
     assert hub.http.post("/models/use", json={"name": "auto"}).status_code == 200
     assert "THINKER_LLM_PROVIDER" not in hub.home.settings_file.read_text()
 

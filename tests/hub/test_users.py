@@ -95,7 +95,7 @@ async def test_a_stream_ends_when_its_token_is_taken_back(hub: HubContext, home:
         for name, token in tokens.items()
     }
     for one in streams.values():
-        assert await anext(one) == b"retry: 1000\n\n"
+        assert await anext(one) == b"retry: 1000\nid: 0\n\n"
     waiting = {name: asyncio.ensure_future(anext(one, None)) for name, one in streams.items()}
     remove_user(home.users_file, "ada")
     hub.security.users.reload_if_changed()
@@ -133,7 +133,8 @@ async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(
                 open_to_people.add(path)
     assert open_to_people == {
         "/health", "/message", "/messages/{message_id}", "/messages/{message_id}/cancel",
-        "/messages/{message_id}/events", "/threads", "/threads/{thread_id}/clear", "/threads/{thread_id}/events",
+        "/messages/{message_id}/events", "/threads", "/threads/{thread_id}", "/threads/{thread_id}/clear",
+        "/threads/{thread_id}/events",
         "/threads/{thread_id}/messages", "/threads/{thread_id}/messages/{message_id}/retry",
         "/threads/{thread_id}/messages/{message_id}/dismiss", "/threads/{thread_id}/histories",
         "/threads/{thread_id}/histories/{history_id}", "/threads/{thread_id}/histories/current", "/threads/search",

@@ -111,15 +111,11 @@ def _fetch_budgets_if_running() -> JsonObject | None:
 
 
 def _save_budgets(home: Home, changes: dict[str, str]) -> None:
-    file = SettingsFile(home.prepare().settings_file)
-    for name, value in changes.items():
-        if value != "none":
+    wanted = {name: "" if value == "none" else value for name, value in changes.items()}
+    for name, value in wanted.items():
+        if value:
             check_value(*find_setting(name), value)
-    for name, value in changes.items():
-        if value == "none":
-            file.unset(name)
-        else:
-            file.set(name, value)
+    SettingsFile(home.prepare().settings_file).change(wanted)
 
 
 def _print_budgets(budgets: JsonObject) -> None:

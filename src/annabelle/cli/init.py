@@ -118,11 +118,8 @@ class Setup:
     def save(self, setting: str, value: str) -> None:
         """Set or, with an empty value, unset a setting."""
         setting, known = find_setting(setting)
-        file = SettingsFile(self.home.settings_file)
-        if value:
-            file.set(setting, check_value(setting, known, check_line(setting, value)))
-        else:
-            file.unset(setting)
+        text = check_value(setting, known, check_line(setting, value)) if value else ""
+        SettingsFile(self.home.settings_file).change({setting: text})
         self._saved[setting] = value
 
     # The model

@@ -74,12 +74,7 @@ def use(
 ) -> None:
     """Choose the model that answers. `auto` lets Annabelle choose again."""
     home = Home.from_environment().prepare()
-    file = SettingsFile(home.settings_file)
-    for setting, value in settings_for(name, GgufRegistry(home)).items():
-        if value:
-            file.set(setting, value)
-        else:
-            file.unset(setting)
+    SettingsFile(home.settings_file).change(settings_for(name, GgufRegistry(home)))
     answering = asyncio.run(describe_model(home, load_settings(home)))
     running = running_hub(home) is not None
     if json:

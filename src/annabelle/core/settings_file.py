@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -119,19 +120,23 @@ class SettingsFile:
         return {name.upper(): value for name, value in found.items() if value is not None}
 
     def set(self, name: str, value: str) -> None:
-        with lock_for_change(self.path):
-            self._write([*self._lines_without(name), f"{name}={_quote(value)}"])
+        self.change({name: value})
 
     def unset(self, name: str) -> bool:
         """Remove a setting; False if the file did not have it."""
-        if not self.path.exists():
+        return self.change({name: ""})
+
+    def change(self, values: Mapping[str, str]) -> bool:
+        """Set all of these at once, and remove those that are empty. Returns whether anything was changed."""
+        new = [f"{name}={_quote(value)}" for name, value in values.items() if value]
+        if not new and not self.path.exists():
             return False
         with lock_for_change(self.path):
-            after = self._lines_without(name)
-            if len(after) == len(self._read().splitlines()):
-                return False
-            self._write(after)
-            return True
+            before = self._read().splitlines()
+            kept = [line for line in before if not (found := _LINE.match(line)) or found[1].upper() not in values]
+            if changed := kept + new != before:
+                self._write(kept + new)
+            return changed
 
     def _read(self) -> str:
         try:
@@ -140,11 +145,6 @@ class SettingsFile:
             raise ConfigMistake(
                 f"{self.path} can not be read: {error}.", hint="Fix the file, or remove it to start from the defaults."
             ) from error
-
-    def _lines_without(self, name: str) -> list[str]:
-        return [
-            line for line in self._read().splitlines() if not (found := _LINE.match(line)) or found[1].upper() != name
-        ]
 
     def _write(self, lines: list[str]) -> None:
         try:

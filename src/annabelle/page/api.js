@@ -2,6 +2,7 @@
 // other program on this machine is sent. Both are needed, so every request is a fetch, also for streams and images.
 
 const KEY = "annabelle-key";
+const SILENCE = 60_000;
 
 export class ApiError extends Error {
   constructor(status, body) {
@@ -92,21 +93,32 @@ export async function callTool(name, args = {}) {
 }
 
 /** Reads an event stream until it is closed, and goes on where it stopped when the hub was away. Returns `close`. */
-export function stream(path, query, onEvent, onOpen = () => {}) {
+function stream(path, last, onEvent) {
   const stopped = new AbortController();
-  let last = null;
   let wait = 250;
 
   async function read() {
     const headers = last === null ? {} : { "Last-Event-ID": String(last) };
-    const response = await request(withQuery(path, last === null ? query : {}), { headers, signal: stopped.signal });
-    wait = 250;
-    onOpen();
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    const dead = new AbortController();
+    let heard = Date.now();
+    // A connection that slept with its machine may never end by itself; the hub says something at least every 15 seconds.
+    const watch = setInterval(() => Date.now() - heard > SILENCE && dead.abort(), 5000);
+    try {
+      const response = await request(path, { headers, signal: AbortSignal.any([stopped.signal, dead.signal]) });
+      wait = 250;
+      await take(response.body, () => (heard = Date.now()));
+    } finally {
+      clearInterval(watch);
+    }
+  }
+
+  async function take(body, onPiece) {
+    const reader = body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return;
+      onPiece();
       const parts = (rest + value).split(/\r?\n\r?\n/);
       rest = parts.pop();
       for (const part of parts) handle(part);
@@ -136,4 +148,39 @@ export function stream(path, query, onEvent, onOpen = () => {}) {
     }
   })();
   return () => stopped.abort();
+}
+
+/** What happens in all threads. A browser opens six connections to an address at most, so one tab reads for all tabs. */
+export function followEvents(onEvent) {
+  const others = new BroadcastChannel("annabelle-events");
+  let last = null;
+  let asked = null;
+  const take = (event) => {
+    if (event.seq <= last) return;
+    last = event.seq;
+    onEvent(event);
+  };
+  const share = (event) => {
+    others.postMessage(event);
+    take(event);
+  };
+  others.onmessage = ({ data }) => (data.state ? tell(data.state) : take(data));
+  const read = async (options) => {
+    asked?.abort();
+    asked = new AbortController();
+    const { signal } = asked;
+    let close = null;
+    const off = ["lost", "back"].map((state) => on(state, () => close && others.postMessage({ state })));
+    const held = navigator.locks.request("annabelle-events", options.steal ? options : { signal }, () => {
+      close = stream("/events", last, share);
+      return new Promise(() => {});
+    });
+    await held.catch(() => {});
+    close?.();
+    for (const one of off) one();
+    if (!signal.aborted) read({});
+  };
+  read({});
+  // The tab that reads may be asleep in the background.
+  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && read({ steal: true }));
 }

@@ -1,5 +1,5 @@
 // The frame of the page: who is here, the views, and the buttons that are always at hand.
-import { get, hasKey, on, post, setKey, stream } from "./api.js";
+import { followEvents, get, hasKey, on, post, setKey } from "./api.js";
 import { ask, badge, button, describeError, h, replace, setTimeZone, toast } from "./dom.js";
 
 // A view exports `render(root, place)`, and may return what is done when it is left.
@@ -92,7 +92,7 @@ function frame() {
   on("back", () => (status.hidden = true));
   on("ended", () => location.reload());
   document.addEventListener("keydown", onKey);
-  stream("/events", {}, (event) => {
+  followEvents((event) => {
     window.dispatchEvent(new CustomEvent("annabelle", { detail: event }));
     if (["approval", "done", "notice", "message"].includes(event.type)) countInbox();
   });
@@ -157,7 +157,8 @@ function onKey(event) {
 async function show() {
   if (location.hash === "#main") return main.focus();
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
-  const [name, ...rest] = path.split("/").map(decodeURIComponent);
+  // Names and ids only: they become parts of addresses of the hub, which nothing else may lead elsewhere.
+  const [name, ...rest] = path.split("/").filter((one) => /^\w[\w.:-]*$/.test(one));
   const view = VIEWS.find((one) => one.name === name && (!one.owner || session.owner)) ?? VIEWS[0];
   for (const link of document.querySelectorAll("#menu a")) {
     if (link.dataset.view === view.name) link.setAttribute("aria-current", "page");
@@ -169,6 +170,7 @@ async function show() {
   document.title = `${view.title} · Annabelle`;
   leave?.();
   leave = null;
+  for (const dialog of document.querySelectorAll("dialog")) dialog.close();
   const root = h("div", { className: `view ${view.name}` }, h("p", { className: "empty", role: "status" }, "Loading …"));
   replace(main, root);
   try {
@@ -184,4 +186,6 @@ async function show() {
   scrollTo(0, 0);
 }
 
+// A link that is opened where the page is open already changes nothing but the end of the address.
+window.addEventListener("hashchange", () => location.hash.startsWith("#link=") && location.reload());
 begin();

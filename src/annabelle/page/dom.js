@@ -122,10 +122,12 @@ export async function askUntilDone(title, fields, options, work) {
   }
 }
 
+const COMPOSING = 229; // one browser ends a composition before it tells of the Enter that did
+
 /** A listener for keys in a text: Enter does `work`, Shift and Enter begins a new line. */
 export function onEnter(work) {
   return (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === COMPOSING) return;
     event.preventDefault();
     work();
   };

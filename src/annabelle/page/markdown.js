@@ -1,7 +1,8 @@
 // Renders Markdown as elements. It never parses HTML: markup in a text is shown as the characters it is.
 import { h } from "./dom.js";
 
-const INLINE = /(`+)([\s\S]+?)\1(?!`)|\*\*([^\s*](?:[\s\S]*?[^\s*])?)\*\*|__([^\s_](?:[\s\S]*?[^\s_])?)__|\*([^\s*](?:[\s\S]*?[^\s*])?)\*|~~(\S(?:[\s\S]*?\S)?)~~|!?\[([^\]\n]{0,500})\]\(\s*<?([^)\s>]{1,2000})>?(?:\s+"[^"\n]*")?\s*\)|(https?:\/\/[^\s<>"'`)\]]+[^\s<>"'`)\].,;:!?])|(  \n|\\\n)/;
+// Every span has a longest length, or a text of marks that nothing closes would be read again from each of them.
+const INLINE = /(`+)([\s\S]{1,2000}?)\1(?!`)|\*\*([^\s*](?:[\s\S]{0,1000}?[^\s*])?)\*\*|__([^\s_](?:[\s\S]{0,1000}?[^\s_])?)__|\*([^\s*](?:[\s\S]{0,1000}?[^\s*])?)\*|~~(\S(?:[\s\S]{0,1000}?\S)?)~~|!?\[([^\]\n]{0,500})\]\(\s*<?([^)\s>]{1,2000})>?(?:\s+"[^"\n]*")?\s*\)|(https?:\/\/[^\s<>"'`)\]]+[^\s<>"'`)\].,;:!?])|(  \n|\\\n)/;
 const MOST_NESTED = 12;
 const LONG = 200_000;
 
@@ -51,7 +52,7 @@ function link(href, content) {
 /** Elements for a text. A very long one is shown plain, so that the page stays quick. */
 export function markdown(text) {
   if (text.length > LONG) return h("div", { className: "md" }, h("pre", { className: "plain" }, text));
-  return h("div", { className: "md" }, blocks(text.replace(/\r\n?/g, "\n").split("\n"), 0));
+  return h("div", { className: "md" }, blocks(text.split(/\r\n?|[\n\u2028\u2029]/), 0));
 }
 
 const STARTS = [/^\s{0,3}(`{3,}|~{3,})/, /^\s{0,3}#{1,6}\s/, /^\s{0,3}>/, /^\s*([-*+]|\d{1,9}[.)])\s+/, /^\s{0,3}([-*_])(\s*\1){2,}\s*$/];
@@ -64,9 +65,9 @@ function blocks(lines, depth) {
     let match;
     if (!line.trim()) at++;
     else if ((match = /^(\s{0,3})(`{3,}|~{3,})\s*([^\s`]*)/.exec(line))) at = fence(lines, at, match, found);
-    else if ((match = /^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$/.exec(line))) {
+    else if ((match = /^\s{0,3}(#{1,6})\s+(.*)$/.exec(line.trimEnd()))) {
       // The page has headings of its own above these.
-      found.push(h(`h${Math.min(match[1].length + 2, 6)}`, {}, inline(match[2])));
+      found.push(h(`h${Math.min(match[1].length + 2, 6)}`, {}, inline(match[2].replace(/(^|\s)#+$/, ""))));
       at++;
     } else if (STARTS[4].test(line)) {
       found.push(h("hr"));
@@ -124,7 +125,7 @@ function cells(line) {
 }
 
 function isTable(lines, at) {
-  return lines[at].includes("|") && /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/.test(lines[at + 1] ?? "") && (lines[at + 1] ?? "").includes("-");
+  return lines[at].includes("|") && /^\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?$/.test((lines[at + 1] ?? "").trim());
 }
 
 function tableBlock(lines, at, found) {
@@ -135,7 +136,7 @@ function tableBlock(lines, at, found) {
     h(
       "div",
       { className: "scroll", tabIndex: 0, role: "region", "aria-label": "Table" },
-      h("table", {}, h("thead", {}, h("tr", {}, head.map((one) => h("th", { scope: "col" }, inline(one))))), h("tbody", {}, rows.map((row) => h("tr", {}, head.map((_, index) => h("td", {}, inline(row[index] ?? "")))))))
+      h("table", {}, h("thead", {}, h("tr", {}, head.map((one) => h("th", { scope: "col" }, inline(one))))), h("tbody", {}, rows.map((row) => h("tr", {}, row.slice(0, head.length).map((one) => h("td", {}, inline(one)))))))
     ),
   );
   return at;

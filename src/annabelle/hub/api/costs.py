@@ -18,7 +18,7 @@ from annabelle.core.messages import now
 from annabelle.core.settings_file import find_text
 from annabelle.embeddings.metering import PURPOSE
 from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
-from annabelle.hub.api.settings import save_setting
+from annabelle.hub.api.settings import save_settings
 from annabelle.hub.context import HubContext
 from annabelle.hub.costs.monitor import CostWindow
 from annabelle.hub.security.identities import CallerIdentity
@@ -127,14 +127,17 @@ async def set_budget(hub: TheHub, caller: Caller, request: Request) -> Budgets:
                 hint="Change it where Annabelle is started.",
                 field=name,
             )
-    for name, usd in wanted.items():
-        text = "" if usd is None else f"{usd:.9f}".rstrip("0").rstrip(".")
-        await save_setting(hub, caller, _to_setting(name), text)
+    texts = {_to_setting(name): _write_amount(usd) for name, usd in wanted.items()}
+    await save_settings(hub, caller, texts)
     caps = hub.services.upkeep.ledger.caps
     amounts = {name: None if usd is None else cost_control.to_nano_usd(usd) for name, usd in wanted.items()}
     day, month = amounts.get("day_usd", caps.day), amounts.get("month_usd", caps.month)
     hub.services.upkeep.ledger.change_caps(replace(caps, day=day, month=month))
     return await _read_budgets(hub)
+
+
+def _write_amount(usd: float | None) -> str:
+    return "" if usd is None else f"{usd:.9f}".rstrip("0").rstrip(".")
 
 
 def _to_setting(field: str) -> str:

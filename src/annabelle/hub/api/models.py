@@ -12,7 +12,7 @@ from annabelle.core.errors import CallerMistake, ConfigMistake, InvalidArguments
 from annabelle.core.settings import load_settings
 from annabelle.core.settings_file import SettingsFile, find_text
 from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
-from annabelle.hub.api.settings import save_setting
+from annabelle.hub.api.settings import save_settings
 from annabelle.hub.context import HubContext
 from annabelle.hub.model_downloads import ModelDownload
 
@@ -112,8 +112,7 @@ async def use_model(hub: TheHub, caller: Caller, request: Request) -> ModelChang
         except ConfigMistake as mistake:
             raise InvalidArguments(mistake.message, hint=mistake.hint, field="key") from mistake
         changes[owner.key_variable] = wanted.key
-    for name, value in changes.items():
-        await save_setting(hub, caller, name, value)
+    await save_settings(hub, caller, changes)
     in_file = await asyncio.to_thread(SettingsFile(hub.base.home.settings_file).values)
     found = await catalogue.check_model(hub.base.home, await asyncio.to_thread(load_settings, hub.base.home))
     overridden = [name for name in changes if find_text(name, in_file)[0] == "environment"]

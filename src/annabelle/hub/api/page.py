@@ -97,8 +97,10 @@ async def make_link(hub: TheHub, caller: Caller) -> PageLink:
 async def begin_session(hub: TheHub, request: Request, response: Response) -> PageKey:
     """Makes a token of the kind device, which `annabelle tokens` shows and can take back."""
     code = (await read_body(request, PageCode)).code
-    caller = hub.security.page_links.redeem(code)
-    secret = await change_tokens(hub, caller, lambda tokens: _add_token(hub, caller, tokens))
+    links = hub.security.page_links
+    caller = links.redeem(code)
+    async with links.one_at_a_time:
+        secret = await change_tokens(hub, caller, lambda tokens: _add_token(hub, caller, tokens))
     cookie, key = split_secret(secret)
     response.set_cookie(
         COOKIE.decode(), cookie, max_age=int(_KEPT_FOR.total_seconds()), path="/", httponly=True, samesite="strict"

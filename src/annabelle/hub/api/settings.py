@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -73,31 +74,36 @@ async def list_settings(hub: TheHub, caller: Caller) -> SettingList:
 async def change_setting(hub: TheHub, caller: Caller, request: Request) -> SettingView:
     """A value that is not valid is refused, and the old one stays. It counts from the next start."""
     wanted = await read_body(request, SettingChange)
-    return await save_setting(hub, caller, wanted.name, wanted.value or "")
+    name, field = find_setting(wanted.name)
+    await save_settings(hub, caller, {name: wanted.value or ""})
+    return _view(hub, caller, name, field, await asyncio.to_thread(SettingsFile(hub.base.home.settings_file).values))
 
 
-async def save_setting(hub: HubContext, caller: CallerIdentity, name: str, value: str) -> SettingView:
-    """Set a setting in the home, or, with an empty value, take it out."""
-    name, field = find_setting(name)
+async def save_settings(hub: HubContext, caller: CallerIdentity, wanted: Mapping[str, str]) -> None:
+    """Set settings in the home, or, with an empty value, take them out: all of them, or none if one is refused."""
+    checked = {name: _check(hub, caller, name, value) for name, value in wanted.items()}
+    await asyncio.to_thread(SettingsFile(hub.base.home.settings_file).change, checked)
+    for name in checked:
+        event = {"event": "changed", "what": "settings", "setting": name, "by": caller.user_id}
+        hub.security.audit.note("config", event)
+
+
+def _check(hub: HubContext, caller: CallerIdentity, name: str, value: str) -> str:
+    """The value as it is to be written."""
+    _, field = find_setting(name)
     if _is_terminal_only(caller, name, field):
         raise NotAllowed(
             f"{name} is set in a terminal, because it reaches beyond this home.",
             hint=f"annabelle config set {name}",
             field=name,
         )
-    file = SettingsFile(hub.base.home.settings_file)
     try:
         text = check_value(name, field, value) if value else ""
     except ConfigMistake as mistake:
         raise InvalidArguments(mistake.message, hint=mistake.hint, field=name) from mistake
     if text and is_secret(field):
         hub.base.redact.learn([text])
-    if text:
-        await asyncio.to_thread(file.set, name, text)
-    else:
-        await asyncio.to_thread(file.unset, name)
-    hub.security.audit.note("config", {"event": "changed", "what": "settings", "setting": name, "by": caller.user_id})
-    return _view(hub, caller, name, field, await asyncio.to_thread(file.values))
+    return text
 
 
 def _view(hub: HubContext, caller: CallerIdentity, name: str, field: FieldInfo, in_file: dict[str, str]) -> SettingView:

@@ -165,6 +165,12 @@ async def search_threads(
     return FoundMessageList(messages=found, more_before=result.more_before)
 
 
+@router.get("/threads/{thread_id}", **document("One conversation", 404))
+async def show_thread(thread_id: ThreadId, hub: TheHub, caller: Caller) -> ThreadView:
+    """Whatever its age."""
+    return ThreadView.from_row(await get_own_thread(hub, caller, thread_id))
+
+
 @router.get("/threads/{thread_id}/messages", **document("What was said and done in a thread", 404))
 async def list_messages(
     thread_id: ThreadId,

@@ -257,7 +257,8 @@ async def stream_events(
     listener = fanout.listen(reader.user_id, reader.thread_id, reader.token_hash)
     position = reader.after
     try:
-        yield b"retry: 1000\n\n"
+        # With the number, so that who is cut off before the first event comes back to the same place.
+        yield f"retry: 1000\nid: {position}\n\n".encode()
         behind = True
         while True:
             if behind:

@@ -6,6 +6,7 @@ every port of a host, so other programs on this machine may see that half; scrip
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ class PageLinks:
 
     def __init__(self) -> None:
         self._links: dict[str, _OpenLink] = {}
+        self.one_at_a_time = asyncio.Lock()
+        """Held while a session is numbered, or two links that are opened at once would both take the same number."""
 
     def make(self, caller: CallerIdentity) -> tuple[str, datetime]:
         """A new code for whoever asks, and until when it is good."""

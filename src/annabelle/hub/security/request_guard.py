@@ -71,8 +71,9 @@ class AllowedAddresses:
         name = origin.decode("latin-1").lower().rstrip("/")
         if name in self.origins:
             return True
-        # The hub's own pages. The host was checked before.
-        if host is not None and name == f"http://{host.decode('latin-1').lower()}":
+        # The hub's own pages, also behind a proxy with TLS. The host was checked before.
+        scheme, _, place = name.partition("://")
+        if host is not None and scheme in ("http", "https") and place == host.decode("latin-1").lower():
             return False
         raise NotAllowed(
             "Pages of this origin may not call Annabelle.", hint="Add the origin to ANNABELLE_CORS_ORIGINS to allow it."

@@ -1,10 +1,11 @@
 // Conversations of every channel in one list, and one of them with its live turns.
-import { get, getBlob, post, stream, upload } from "../api.js";
+import { get, getBlob, on, post, upload } from "../api.js";
 import { badge, button, bytes, codeBlock, describeError, details, h, money, onEnter, replace, time, toast } from "../dom.js";
 import { markdown } from "../markdown.js";
 import { approvalCard } from "./inbox.js";
 
 const PAGE = 50;
+const MOST_MISSED = 1000;
 const SENT_FILE = /\(I sent you the file (received\/[^)\n]+)\)/g;
 const OWN = { channel: "page", chatId: "main" };
 
@@ -15,7 +16,8 @@ export async function render(root, place) {
   const { threads } = await get("/threads", { limit: 200 });
   const [wanted] = place.rest;
   drawThreads(list, threads, wanted);
-  const thread = threads.find((one) => one.id === wanted) ?? threads.find((one) => one.channel === OWN.channel && !one.endedAt) ?? null;
+  const own = threads.find((one) => one.channel === OWN.channel && one.chatId === OWN.chatId && !one.endedAt) ?? null;
+  const thread = wanted ? (threads.find((one) => one.id === wanted) ?? (await get(`/threads/${wanted}`))) : own;
   const conversation = new Conversation(pane, thread, place);
   await conversation.open();
   return () => conversation.close();
@@ -58,7 +60,9 @@ function drawThreads(list, threads, wanted) {
 class Conversation {
   constructor(pane, thread, place) {
     const at = place.query.get("at");
-    Object.assign(this, { pane, thread, at, owner: place.session.owner, turns: new Map(), known: new Set(), first: null, closeStream: null });
+    Object.assign(this, { pane, thread, at, owner: place.session.owner, turns: new Map(), known: new Set(), first: null });
+    this.chat = thread ? { channel: thread.channel, chatId: thread.chatId } : OWN;
+    this.draft = `draft ${this.chat.channel} ${this.chat.chatId}`;
     this.log = h("div", { className: "log", role: "log", "aria-live": "polite", "aria-label": "Messages", tabIndex: 0 });
     this.news = h("div", { className: "row" });
   }
@@ -82,7 +86,8 @@ class Conversation {
   }
 
   close() {
-    this.closeStream?.();
+    this.closed = true;
+    for (const done of this.listening ?? []) done();
     for (const url of this.urls ?? []) URL.revokeObjectURL(url);
   }
 
@@ -104,7 +109,8 @@ class Conversation {
       return h("p", { className: "hint" }, this.thread.endedAt ? "This conversation has ended." : `Answer in ${this.thread.channel}: what is said there stays there.`);
     }
     this.files = [];
-    this.input = h("textarea", { rows: 2, placeholder: "Write to Annabelle", "aria-label": "Your message", enterKeyHint: "send" });
+    this.input = h("textarea", { rows: 2, placeholder: "Write to Annabelle", "aria-label": "Your message", enterKeyHint: "send", value: sessionStorage.getItem(this.draft) ?? "" });
+    this.input.addEventListener("input", () => sessionStorage.setItem(this.draft, this.input.value));
     this.attached = h("div", { className: "row attached" });
     const pick = h("input", { type: "file", multiple: true, hidden: true, onchange: () => this.attach(pick.files) });
     const form = h(
@@ -134,8 +140,8 @@ class Conversation {
       this.attached.append(chip);
       try {
         const kept = await upload("/files", file, { name: file.name });
-        this.files.push(kept.mention);
         chip.textContent = kept.path;
+        this.files.push({ mention: kept.mention, chip });
       } catch (error) {
         chip.remove();
         toast(describeError(error), "error");
@@ -146,33 +152,42 @@ class Conversation {
   async submit() {
     const text = this.input.value.trim();
     if (!text && !this.files.length) return;
-    const whole = [text, ...this.files].filter(Boolean).join("\n");
-    this.input.value = "";
+    const files = this.files;
+    this.files = [];
+    this.write("");
+    for (const { chip } of files) chip.remove();
     try {
-      await this.send(whole);
-      this.files = [];
-      replace(this.attached);
+      await this.send([text, ...files.map((one) => one.mention)].filter(Boolean).join("\n"));
     } catch (error) {
-      this.input.value ||= text;
+      this.write([text, this.input.value].filter(Boolean).join("\n"));
+      this.files.unshift(...files);
+      this.attached.prepend(...files.map((one) => one.chip));
       toast(describeError(error), "error");
     }
   }
 
+  write(text) {
+    this.input.value = text;
+    sessionStorage.setItem(this.draft, text);
+  }
+
   async send(text) {
-    const place = this.thread ? { channel: this.thread.channel, chatId: this.thread.chatId } : OWN;
-    const made = await post("/message", { text, ...place, externalId: crypto.randomUUID() });
+    const made = await post("/message", { text, ...this.chat, externalId: crypto.randomUUID() });
+    if (this.closed) return;
     if (made.threadId !== this.thread?.id) {
       location.hash = `#/chat/${made.threadId}`;
       return;
     }
-    this.show({ id: made.messageId, source: "user", text, createdAt: new Date().toISOString(), state: made.state, position: "" });
+    this.show({ id: made.messageId, source: "user", text, createdAt: new Date().toISOString(), state: made.state, position: made.position });
     if (made.reply) this.show(made.reply);
     else this.turn(made.messageId);
     this.toEnd();
   }
 
   listen() {
-    this.closeStream = stream(`/threads/${this.thread.id}/events`, {}, (event) => this.apply(event));
+    const apply = ({ detail }) => detail.thread_id === this.thread.id && this.apply(detail);
+    window.addEventListener("annabelle", apply);
+    this.listening = [() => window.removeEventListener("annabelle", apply), on("back", () => this.catchUp())];
   }
 
   async loadOlder() {
@@ -202,12 +217,16 @@ class Conversation {
   show(message) {
     if (this.known.has(message.id)) return;
     this.log.querySelector(":scope > .empty")?.remove();
-    this.log.append(this.entry(message));
+    // One's own words may be there before what was said earlier and missed.
+    const earlier = [...this.log.children].findLast((one) => Number(one.dataset.position ?? Infinity) <= message.position);
+    const made = this.entry(message);
+    if (earlier) earlier.after(made);
+    else this.log.append(made);
   }
 
   entry(message) {
     this.known.add(message.id);
-    if (message.type === "tool") return this.tool(message.metadata);
+    if (message.type === "tool") return this.tool(message);
     const own = message.source === "user" || message.source === "command";
     const body = own ? h("div", { className: "plain" }, message.text) : markdown(message.text);
     const element = h("article", { className: `message ${own ? "own" : message.source}`, data: { id: message.id, position: message.position } }, h("h3", { className: "hidden" }, own ? "You" : message.source === "error" ? "Error" : "Annabelle"), body, this.footer(message));
@@ -274,8 +293,9 @@ class Conversation {
   }
 
   /** A call that names a file of the workspace offers it. */
-  tool(cell) {
+  tool({ metadata: cell, position }) {
     const shown = toolCell(cell);
+    shown.dataset.position = position;
     const path = cell.status === "success" && /^(filer|office)_/.test(cell.name) ? cell.input?.path : null;
     if (this.owner && typeof path === "string") shown.append(this.file(path));
     return shown;
@@ -296,10 +316,25 @@ class Conversation {
     if (atEnd) this.toEnd();
   }
 
-  /** Reads the end of the thread again: what it shows then is what is stored. */
-  async catchUp() {
-    const { messages } = await get(`/threads/${this.thread.id}/messages`, { before: Number.MAX_SAFE_INTEGER, limit: 10 });
-    for (const one of messages) this.show(one);
+  /** Reads the end of the thread again: what it shows then is what is stored. Many calls at once are one look. */
+  catchUp() {
+    this.behind = true;
+    this.reading ??= this.readEnd().catch(() => {}).finally(() => (this.reading = null));
+    return this.reading;
+  }
+
+  async readEnd() {
+    while (this.behind) {
+      this.behind = false;
+      const missed = [];
+      let found = { messages: [{ position: Number.MAX_SAFE_INTEGER }] };
+      // As far back as nothing is known; much may have been said while this machine slept.
+      do {
+        found = await get(`/threads/${this.thread.id}/messages`, { before: found.messages[0].position, limit: PAGE });
+        missed.unshift(...found.messages);
+      } while (found.messages.length && !found.messages.some((one) => this.known.has(one.id)) && missed.length < MOST_MISSED);
+      for (const one of missed) this.show(one);
+    }
   }
 
   isAtEnd() {

@@ -2,29 +2,30 @@
 import { get, post } from "../api.js";
 import { countInbox } from "../app.js";
 import { badge, button, codeBlock, describeError, details, h, makeField, replace, time, toast } from "../dom.js";
+import { drawRows, onNews } from "../live.js";
 
 export async function render(root) {
+  const [told, questions, offers, past] = [h("p"), h("div"), h("div"), h("div")];
+  const answered = details("Answered", past, { hidden: true });
   const draw = async () => {
-    const [{ approvals }, { rules }] = await Promise.all([get("/approvals"), get("/rules")]);
-    const waiting = approvals.filter((one) => one.state === "pending");
+    const [{ approvals }, { approvals: all }, { rules }] = await Promise.all([get("/approvals", { state: "pending", limit: 500 }), get("/approvals"), get("/rules")]);
     const offered = rules.filter((one) => ["stated", "proposed"].includes(one.state));
-    const answered = approvals.filter((one) => one.state !== "pending").slice(0, 30);
-    replace(
-      root,
-      h("h1", {}, "Inbox"),
-      waiting.length + offered.length
-        ? h("p", {}, "Annabelle waits for your answer before it does these.")
-        : h("p", { className: "empty" }, "Nothing waits for you. When Annabelle is about to do something that cannot be undone, it asks here and in the chat."),
-      waiting.map((one) => approvalCard(one, draw)),
-      offered.map((one) => ruleCard(one, draw)),
-      answered.length ? details(`Answered (${answered.length})`, answered.map(answeredCard)) : null,
-    );
+    const before = all.filter((one) => one.state !== "pending").slice(0, 30);
+    told.className = approvals.length + offered.length ? "" : "empty";
+    told.textContent = approvals.length + offered.length
+      ? "Annabelle waits for your answer before it does these."
+      : "Nothing waits for you. When Annabelle is about to do something that cannot be undone, it asks here and in the chat.";
+    // The newest come last: nothing moves under the hand of somebody who is about to answer.
+    drawRows(questions, approvals.reverse(), (one) => one.id, (one) => approvalCard(one, draw));
+    drawRows(offers, offered, (one) => one.id, (one) => ruleCard(one, draw));
+    drawRows(past, before, (one) => one.id, answeredCard);
+    answered.hidden = !before.length;
+    answered.firstChild.textContent = `Answered (${before.length})`;
     countInbox();
   };
   await draw();
-  const redraw = (event) => ["approval", "done"].includes(event.detail.type) && !root.contains(document.activeElement?.closest("textarea")) && draw().catch(() => {});
-  window.addEventListener("annabelle", redraw);
-  return () => window.removeEventListener("annabelle", redraw);
+  replace(root, h("h1", {}, "Inbox"), told, questions, offers, answered);
+  return onNews(draw);
 }
 
 /** A question with the exact call, why it is asked, and the answers. Also shown inside a chat. */

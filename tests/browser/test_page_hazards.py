@@ -1,0 +1,170 @@
+"""What would hurt somebody who trusts the page: tabs and texts that hang, words and answers that get lost (UX-02)."""
+
+from __future__ import annotations
+
+import psutil
+import pytest
+from playwright.sync_api import Page, expect
+
+from browser.browsing import Visit
+from hub.hubs import HubProcess, wait_for
+from support.scripted_model import Reply, Rule, ScriptedServer
+
+HOSTILE = {
+    "a line separator in a list": "- a\u2028b",
+    "a paragraph separator in a heading": "# a\u2029b",
+    "emphasis that nothing closes": "**a *b __c ~~d " * 12_000,
+    "spaces in a heading": "# a" + " " * 190_000 + "b",
+    "spaces under a table": "|\n-" + " " * 190_000 + "x",
+    "a wide table with many rows": "|a" * 40_000 + "|\n|-|\n" + "|\n" * 40_000,
+    "backticks": "`a``b```c" * 20_000,
+    "brackets": "[a](" * 45_000,
+    "nesting": "> - " * 45_000,
+}
+RENDER = """async (text) => {
+  const { markdown } = await import("/page/markdown.js");
+  return markdown(text).textContent.length;
+}"""
+
+
+def say(page: Page, text: str) -> None:
+    page.get_by_label("Your message").fill(text)
+    page.keyboard.press("Enter")
+
+
+def count_streams(hub: HubProcess) -> int:
+    """Connections of browsers to the hub."""
+    port = int(hub.url.rpartition(":")[2])
+    found = psutil.Process(hub.pid).net_connections("tcp")
+    return sum(one.laddr.port == port and one.status == psutil.CONN_ESTABLISHED for one in found)
+
+
+@pytest.mark.req("UX-02")
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_text_makes_the_page_hang(visit: Visit, name: str) -> None:
+    page = visit.sign_in()
+    assert page.evaluate(RENDER, HOSTILE[name]) > 0  # a page that hangs ends with the test's time
+
+
+@pytest.mark.req("UX-02")
+def test_eight_tabs_all_work_and_follow_what_happens(visit: Visit, model: ScriptedServer) -> None:
+    model.rules(
+        Rule(match="Hello", reply=Reply(text="Good morning.")), Rule(match="Once more", reply=Reply(text="Yes?"))
+    )
+    page = visit.sign_in()
+    say(page, "Hello to all tabs")
+    answers = [one.locator(".message.agent:not(.live)") for one in (page,)]
+    expect(answers[0].get_by_text("Good morning.").last).to_be_visible()
+    tabs = [visit.context.new_page() for _ in range(7)]
+    for tab in tabs:
+        tab.goto(f"{visit.hub.url}/page/#/chat")
+        expect(tab.locator(".message.agent:not(.live)").get_by_text("Good morning.").last).to_be_visible()
+    say(tabs[-1], "Once more")
+    for tab in (page, *tabs):
+        expect(tab.locator(".message.agent:not(.live)").get_by_text("Yes?")).to_be_visible()
+    page.close()  # the one that read for all
+    say(tabs[0], "Hello again")
+    for tab in tabs:
+        expect(tab.locator(".message.own").get_by_text("Hello again")).to_be_visible()
+        expect(tab.locator(".message.agent:not(.live)").get_by_text("Good morning.")).to_have_count(2)
+    assert (visit.foreign, visit.errors) == ([], [])
+
+
+@pytest.mark.req("UX-02")
+def test_what_was_typed_outlives_a_look_at_another_view_a_reload_and_a_failure(visit: Visit) -> None:
+    page = visit.sign_in()
+    words = page.get_by_label("Your message")
+    words.fill("Dear Ada, about the money")
+    visit.go("inbox")
+    visit.go("chat")
+    expect(words).to_have_value("Dear Ada, about the money")
+    page.reload()
+    expect(words).to_have_value("Dear Ada, about the money")
+    page.route("**/message", lambda route: route.abort())
+    words.press("Enter")
+    expect(page.locator(".toast")).to_contain_text("cannot be reached")
+    expect(words).to_have_value("Dear Ada, about the money")
+    page.unroute("**/message")
+    words.press("Enter")
+    expect(page.locator(".message.own").get_by_text("Dear Ada")).to_be_visible()
+    page.reload()
+    expect(words).to_have_value("")
+
+
+@pytest.mark.req("UX-02", "THR-01")
+def test_an_address_leads_to_the_conversation_it_names_or_to_none(visit: Visit, hub: HubProcess) -> None:
+    old = hub.say("/help", channel="page", chatId="old")["threadId"]
+    for number in range(201):
+        hub.say("/help", channel="page", chatId=f"later-{number}")
+    page = visit.sign_in()
+    visit.go(f"chat/{old}")
+    expect(page.locator(".heading h2")).to_have_text("old")
+    page.evaluate("location.hash = '#/chat/thr_00000000000000000000000000'")
+    expect(page.get_by_role("alert")).to_contain_text("thread")
+    expect(page.get_by_label("Your message")).to_have_count(0)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    for end in ("..%2F..%2Fsettings", "%2e%2e%2Fsettings", "%252e%252e%252fsettings", "..", "%E0%A4%A"):
+        for view in ("chat", "goals", "traces", "skills"):
+            visit.go(f"{view}/{end}")
+    assert not [url for url in asked if "settings" in url]
+
+
+@pytest.mark.req("UX-02")
+def test_a_link_that_is_pasted_into_an_open_page_signs_in(visit: Visit, hub: HubProcess) -> None:
+    visit.page.goto(f"{hub.url}/page/")
+    expect(visit.page.get_by_text("annabelle open", exact=True)).to_be_visible()
+    visit.page.goto(
+        f"{hub.url}{hub.http.post('/sessions/links').json()['path']}"
+    )  # only the end of the address differs
+    expect(visit.page.get_by_role("navigation", name="Views")).to_be_visible()
+    assert "link=" not in visit.page.url
+
+
+@pytest.mark.req("UX-02", "POL-03")
+def test_a_new_question_moves_no_other_and_keeps_a_change_that_is_being_written(visit: Visit, hub: HubProcess) -> None:
+    ask = 'Look. {"calls": [{"name": "filer_delete_file", "arguments": {"path": "%s.txt"}}], "say": "Gone."}'
+    for name in ("first", "second"):
+        (hub.home.workspace / f"{name}.txt").write_text(name)
+    page = visit.sign_in()
+    visit.go("inbox")
+    hub.say(ask % "first", wait=0, channel="page", chatId="first")
+    cards = page.locator(".question")
+    expect(cards).to_have_count(1)
+    page.get_by_role("button", name="Change …").click()
+    page.get_by_label("A word to the agent (optional)").fill("Careful.")
+    place = cards.first.bounding_box()
+    hub.say(ask % "second", wait=0, channel="page", chatId="second")
+    expect(cards).to_have_count(2)
+    expect(cards.last).to_contain_text("second.txt")
+    assert cards.first.bounding_box() == place
+    expect(page.get_by_label("A word to the agent (optional)")).to_have_value("Careful.")
+    expect(page.get_by_label("A word to the agent (optional)")).to_be_focused()
+    assert (visit.foreign, visit.errors) == ([], [])
+
+
+@pytest.mark.req("UX-02", "THR-04")
+def test_much_that_was_said_while_the_machine_slept_is_all_shown(visit: Visit, hub: HubProcess) -> None:
+    page = visit.sign_in()
+    say(page, "/help")
+    expect(page.locator(".message.own").get_by_text("/help")).to_have_count(1)
+    visit.context.set_offline(offline=True)
+    for number in range(70):
+        hub.say("/help", channel="page", chatId="main", externalId=f"asleep-{number}")
+    visit.context.set_offline(offline=False)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    say(page, "/help")
+    expect(page.locator(".message.own").get_by_text("/help")).to_have_count(72)
+    order = page.locator(".message").evaluate_all("(all) => all.map((one) => Number(one.dataset.position))")
+    assert order == sorted(order)
+
+
+@pytest.mark.req("UX-02")
+def test_switching_views_leaves_no_stream_open(visit: Visit, hub: HubProcess) -> None:
+    visit.sign_in()
+    views = ("chat", "inbox", "goals", "feed", "skills", "memory", "costs", "traces", "system")
+    for view in views:
+        visit.go(view)
+    for view in views * 4:
+        visit.go(view)
+    assert wait_for(lambda: count_streams(hub) <= 8, "an end of what was opened")
