@@ -93,11 +93,15 @@ function frame() {
   on("ended", () => location.reload());
   document.addEventListener("keydown", onKey);
   stream("/events", {}, (event) => {
-    window.dispatchEvent(new CustomEvent("annabelle", { detail: event }));
+    tellView(event);
     if (["approval", "done", "notice", "message"].includes(event.type)) countInbox();
   });
   countInbox();
   show();
+}
+
+function tellView(event) {
+  window.dispatchEvent(new CustomEvent("annabelle", { detail: event }));
 }
 
 function toggleMenu(menu, open = !menu.classList.contains("open")) {
@@ -171,6 +175,10 @@ async function show() {
   leave = null;
   const root = h("div", { className: `view ${view.name}` }, h("p", { className: "empty", role: "status" }, "Loading …"));
   replace(main, root);
+  // A view listens once it is drawn. What happens before that is told to it then.
+  const missed = [];
+  const note = (event) => missed.push(event.detail);
+  window.addEventListener("annabelle", note);
   try {
     const module = await import(`./views/${view.name}.js`);
     const done = await module.render(root, place);
@@ -178,7 +186,10 @@ async function show() {
     else done?.();
   } catch (error) {
     replace(root, h("h1", {}, view.title), h("p", { className: "problem", role: "alert" }, describeError(error)), button("Try again", show));
+  } finally {
+    window.removeEventListener("annabelle", note);
   }
+  if (main.contains(root)) missed.forEach(tellView);
   if (!moved) return;
   main.focus({ preventScroll: true });  // or its heading would be behind the header
   scrollTo(0, 0);

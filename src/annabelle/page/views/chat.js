@@ -58,7 +58,7 @@ function drawThreads(list, threads, wanted) {
 class Conversation {
   constructor(pane, thread, place) {
     const at = place.query.get("at");
-    Object.assign(this, { pane, thread, at, owner: place.session.owner, turns: new Map(), known: new Set(), first: null, closeStream: null });
+    Object.assign(this, { pane, thread, at, owner: place.session.owner, turns: new Map(), questions: new Map(), known: new Set(), first: null, closeStream: null });
     this.log = h("div", { className: "log", role: "log", "aria-live": "polite", "aria-label": "Messages", tabIndex: 0 });
     this.news = h("div", { className: "row" });
   }
@@ -244,7 +244,9 @@ class Conversation {
       if (atEnd) requestAnimationFrame(() => this.toEnd());
       replace(place, asked.state === "pending" ? approvalCard(asked, draw) : h("p", { className: "hint" }, `${asked.tool}: ${asked.state}`));
     };
-    draw().catch((error) => replace(place, h("p", { className: "problem" }, describeError(error))));
+    const drawOrTell = () => draw().catch((error) => replace(place, h("p", { className: "problem" }, describeError(error))));
+    this.questions.set(id, drawOrTell);
+    drawOrTell();
     return place;
   }
 
@@ -292,6 +294,9 @@ class Conversation {
       this.turns.get(event.message_id)?.remove();
       this.turns.delete(event.message_id);
       await this.catchUp();
+    } else if (event.type === "notice" && event.data.approval_id) {
+      // The turn that asked has ended; what follows the answer is another one.
+      this.questions.get(event.data.approval_id)?.();
     } else this.turn(event.message_id).apply(event);
     if (atEnd) this.toEnd();
   }
