@@ -24,6 +24,7 @@ class Visit:
 
     def __init__(self, hub: HubProcess, context: BrowserContext) -> None:
         self.hub, self.context = hub, context
+        self._own = (hub.url, "blob:", "data:")  # the hub may be away later
         self.foreign: list[str] = []
         self.errors: list[str] = []
         context.set_default_timeout(seconds(20) * 1000)
@@ -34,7 +35,7 @@ class Visit:
         self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
 
     def _note(self, url: str) -> None:
-        if not url.startswith((self.hub.url, "blob:", "data:")):
+        if not url.startswith(self._own):
             self.foreign.append(url)
 
     def sign_in(self, token: str | None = None, *, first: bool = False) -> Page:

@@ -1,5 +1,5 @@
 // Conversations of every channel in one list, and one of them with its live turns.
-import { get, getBlob, post, stream, upload } from "../api.js";
+import { get, getBlob, hubNow, post, stream, upload } from "../api.js";
 import { badge, button, bytes, codeBlock, describeError, details, h, money, onEnter, replace, time, toast } from "../dom.js";
 import { markdown } from "../markdown.js";
 import { approvalCard } from "./inbox.js";
@@ -165,7 +165,7 @@ class Conversation {
       location.hash = `#/chat/${made.threadId}`;
       return;
     }
-    this.show({ id: made.messageId, source: "user", text, createdAt: new Date().toISOString(), state: made.state, position: "" });
+    this.show({ id: made.messageId, source: "user", text, createdAt: new Date(hubNow()).toISOString(), state: made.state, position: "" });
     if (made.reply) this.show(made.reply);
     else this.turn(made.messageId);
     this.toEnd();
