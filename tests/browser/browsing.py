@@ -23,7 +23,8 @@ class Visit:
     """A signed-in browser. What it asked of other machines, and what went wrong in it, is kept."""
 
     def __init__(self, hub: HubProcess, context: BrowserContext) -> None:
-        self.hub, self.context, self._own = hub, context, (hub.url, "blob:", "data:")
+        self.hub, self.context = hub, context
+        self._own = (hub.url, "blob:", "data:")  # the hub may be away later
         self.foreign: list[str] = []
         self.errors: list[str] = []
         context.set_default_timeout(seconds(20) * 1000)

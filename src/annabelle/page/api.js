@@ -25,6 +25,23 @@ function tell(event) {
   for (const listener of listeners[event]) listener();
 }
 
+/** Whether this browser keeps what a session consists of. One that blocks cookies often throws where storage is named. */
+export function canKeepSession() {
+  try {
+    return navigator.cookieEnabled && Boolean(localStorage);
+  } catch {
+    return false;
+  }
+}
+
+// How far the hub's clock is ahead of the browser's, which may be wrong by years.
+let ahead = 0;
+
+/** What time it is at the hub. */
+export function hubNow() {
+  return Date.now() + ahead;
+}
+
 function keyHeaders() {
   const key = localStorage.getItem(KEY);
   return key ? { "X-Annabelle-Page": key } : {};
@@ -49,6 +66,7 @@ async function request(path, options = {}) {
     throw new ApiError(0, { message: "Annabelle cannot be reached.", hint: "Is it running? annabelle up starts it." });
   }
   tell("back");
+  ahead = Date.parse(response.headers.get("Date")) - Date.now() || 0;
   if (response.ok) return response;
   const body = await response.json().catch(() => ({}));
   const error = new ApiError(response.status, body.error || {});

@@ -1,5 +1,5 @@
 // The frame of the page: who is here, the views, and the buttons that are always at hand.
-import { followEvents, get, hasKey, on, post, setKey } from "./api.js";
+import { canKeepSession, followEvents, get, hasKey, on, post, setKey } from "./api.js";
 import { ask, badge, button, describeError, h, replace, setTimeZone, toast } from "./dom.js";
 
 // A view exports `render(root, place)`, and may return what is done when it is left.
@@ -22,28 +22,25 @@ const status = h("div", { id: "connection", role: "status", hidden: true }, "Ann
 let session = null;
 let leave = null;
 let shown = null;
+let drawStop = () => {};
+
+const BLOCKED = "This browser blocks cookies and site data, which keep you signed in here. Allow them for this address, then";
 
 async function begin() {
+  if (!canKeepSession()) return welcome(`${BLOCKED} load this page again.`);
   const code = new URLSearchParams(location.hash.slice(1)).get("link");
-  if (code) {
-    history.replaceState(null, "", location.pathname);
-    try {
-      const made = await post("/sessions", { code });
-      setKey(made.key);
-    } catch (error) {
-      return welcome(describeError(error));
-    }
-  }
-  if (!hasKey()) return welcome();
+  let problem = null;
   try {
+    if (code) problem = await redeem(code);
+    if (!hasKey()) return welcome(problem);
     session = await get("/sessions/current");
   } catch (error) {
     if (error.status === 0) {
       setTimeout(begin, 1000);
       return replace(app, h("main", { className: "welcome" }, h("h1", {}, "Annabelle"), h("p", { role: "status" }, describeError(error))));
     }
-    const blocked = code && error.status === 401;
-    return welcome(blocked ? "This browser blocks cookies, which keep you signed in here. Allow them for this address, then open a new link." : describeError(error));
+    if (error.status === 401) setKey(null);
+    return welcome(problem ?? (code && error.status === 401 ? `${BLOCKED} open a new link.` : describeError(error)));
   }
   setTimeZone(session.timeZone);
   const first = session.owner && !session.setUp && !localStorage.getItem("annabelle-set-up");
@@ -51,9 +48,21 @@ async function begin() {
   frame();
 }
 
+/** Signs in, or says why not. Whoever is signed in already stays so. */
+async function redeem(code) {
+  let problem = null;
+  try {
+    setKey((await post("/sessions", { code })).key);
+  } catch (error) {
+    if (error.status === 0) throw error;
+    problem = describeError(error);
+  }
+  history.replaceState(null, "", location.pathname);
+  return problem;
+}
+
 /** What the address shows without a session. */
 function welcome(problem) {
-  setKey(null);
   replace(
     app,
     h(
@@ -89,15 +98,29 @@ function frame() {
   menu.addEventListener("click", () => toggleMenu(menu, false));
   window.addEventListener("hashchange", show);
   on("lost", () => (status.hidden = false));
-  on("back", () => (status.hidden = true));
+  on("back", catchUp);
   on("ended", () => location.reload());
   document.addEventListener("keydown", onKey);
   followEvents((event) => {
-    window.dispatchEvent(new CustomEvent("annabelle", { detail: event }));
+    tellView(event);
     if (["approval", "done", "notice", "message"].includes(event.type)) countInbox();
   });
   countInbox();
   show();
+}
+
+/** The hub was away: what happened meanwhile may have come by no event. */
+async function catchUp() {
+  status.hidden = true;
+  tellView({ type: "done" });
+  countInbox();
+  session = await get("/sessions/current").catch(() => session);
+  setTimeZone(session.timeZone);
+  drawStop(session.stopped);
+}
+
+function tellView(event) {
+  window.dispatchEvent(new CustomEvent("annabelle", { detail: event }));
 }
 
 function toggleMenu(menu, open = !menu.classList.contains("open")) {
@@ -122,7 +145,7 @@ export function countInbox() {
 
 function stopButton() {
   const place = h("span");
-  const draw = (stopped) =>
+  drawStop = (stopped) =>
     replace(
       place,
       stopped
@@ -132,9 +155,9 @@ function stopButton() {
   const change = async (path) => {
     const answer = await post(path, {});
     toast(answer.message);
-    draw(answer.halted.all);
+    drawStop(answer.halted.all);
   };
-  draw(session.stopped);
+  drawStop(session.stopped);
   return place;
 }
 
@@ -154,7 +177,14 @@ function onKey(event) {
   }
 }
 
-async function show() {
+/** The file of a view, or a part of one, that is fetched when it is first wanted. */
+export function load(name) {
+  return import(`./views/${name}.js`).catch(() => {
+    throw new Error("This part of the page could not be loaded. It is tried again when Annabelle can be reached.");
+  });
+}
+
+export async function show() {
   if (location.hash === "#main") return main.focus();
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   // Names and ids only: they become parts of addresses of the hub, which nothing else may lead elsewhere.
@@ -173,14 +203,22 @@ async function show() {
   for (const dialog of document.querySelectorAll("dialog")) dialog.close();
   const root = h("div", { className: `view ${view.name}` }, h("p", { className: "empty", role: "status" }, "Loading …"));
   replace(main, root);
+  // A view listens once it is drawn. What happens before that is told to it then.
+  const missed = [];
+  const note = (event) => missed.push(event.detail);
+  window.addEventListener("annabelle", note);
   try {
-    const module = await import(`./views/${view.name}.js`);
+    const module = await load(view.name);
     const done = await module.render(root, place);
     if (main.contains(root)) leave = done;
     else done?.();
   } catch (error) {
     replace(root, h("h1", {}, view.title), h("p", { className: "problem", role: "alert" }, describeError(error)), button("Try again", show));
+    if (main.contains(root)) leave = on("back", show);
+  } finally {
+    window.removeEventListener("annabelle", note);
   }
+  if (main.contains(root)) missed.forEach(tellView);
   if (!moved) return;
   main.focus({ preventScroll: true });  // or its heading would be behind the header
   scrollTo(0, 0);

@@ -1,5 +1,5 @@
 // Conversations of every channel in one list, and one of them with its live turns.
-import { get, getBlob, on, post, upload } from "../api.js";
+import { get, getBlob, hubNow, on, post, upload } from "../api.js";
 import { badge, button, bytes, codeBlock, describeError, details, h, money, onEnter, replace, time, toast } from "../dom.js";
 import { markdown } from "../markdown.js";
 import { approvalCard } from "./inbox.js";
@@ -60,7 +60,7 @@ function drawThreads(list, threads, wanted) {
 class Conversation {
   constructor(pane, thread, place) {
     const at = place.query.get("at");
-    Object.assign(this, { pane, thread, at, owner: place.session.owner, turns: new Map(), known: new Set(), first: null });
+    Object.assign(this, { pane, thread, at, owner: place.session.owner, turns: new Map(), questions: new Map(), known: new Set(), first: null });
     this.chat = thread ? { channel: thread.channel, chatId: thread.chatId } : OWN;
     this.draft = `draft ${this.chat.channel} ${this.chat.chatId}`;
     this.log = h("div", { className: "log", role: "log", "aria-live": "polite", "aria-label": "Messages", tabIndex: 0 });
@@ -178,7 +178,7 @@ class Conversation {
       location.hash = `#/chat/${made.threadId}`;
       return;
     }
-    this.show({ id: made.messageId, source: "user", text, createdAt: new Date().toISOString(), state: made.state, position: made.position });
+    this.show({ id: made.messageId, source: "user", text, createdAt: new Date(hubNow()).toISOString(), state: made.state, position: made.position });
     if (made.reply) this.show(made.reply);
     else this.turn(made.messageId);
     this.toEnd();
@@ -263,7 +263,9 @@ class Conversation {
       if (atEnd) requestAnimationFrame(() => this.toEnd());
       replace(place, asked.state === "pending" ? approvalCard(asked, draw) : h("p", { className: "hint" }, `${asked.tool}: ${asked.state}`));
     };
-    draw().catch((error) => replace(place, h("p", { className: "problem" }, describeError(error))));
+    const drawOrTell = () => draw().catch((error) => replace(place, h("p", { className: "problem" }, describeError(error))));
+    this.questions.set(id, drawOrTell);
+    drawOrTell();
     return place;
   }
 
@@ -312,6 +314,9 @@ class Conversation {
       this.turns.get(event.message_id)?.remove();
       this.turns.delete(event.message_id);
       await this.catchUp();
+    } else if (event.type === "notice" && event.data.approval_id) {
+      // The turn that asked has ended; what follows the answer is another one.
+      this.questions.get(event.data.approval_id)?.();
     } else this.turn(event.message_id).apply(event);
     if (atEnd) this.toEnd();
   }

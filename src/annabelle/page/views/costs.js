@@ -1,5 +1,5 @@
 // What was spent on what, the budgets, and what is paused because of it.
-import { get, post } from "../api.js";
+import { get, hubNow, post } from "../api.js";
 import { ask, badge, button, count, details, h, money, replace, table, time, toast } from "../dom.js";
 import { columnPlot, plotWidth, rowPlot } from "../plot.js";
 
@@ -183,7 +183,7 @@ function figures(totals, asked, width) {
 }
 
 function lastDays(days) {
-  return Array.from({ length: days }, (_, place) => new Date(Date.now() - (days - 1 - place) * DAY).toISOString().slice(0, 10));
+  return Array.from({ length: days }, (_, place) => new Date(hubNow() - (days - 1 - place) * DAY).toISOString().slice(0, 10));
 }
 
 function measure(total, show) {

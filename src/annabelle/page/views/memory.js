@@ -1,5 +1,5 @@
 // What Annabelle remembers, why, and how to correct or forget it; the profile, the persona and a timeline.
-import { callTool, get, post } from "../api.js";
+import { callTool, get, hubNow, post } from "../api.js";
 import { ask, badge, button, count, dayOf, describeError, details, h, makeField, replace, table, time, toast } from "../dom.js";
 import { markdown } from "../markdown.js";
 import { addDays, dayTitle, readLines } from "./skills.js";
@@ -206,7 +206,7 @@ async function drawTimeline(root, memory) {
   const words = makeField({ name: "words", label: "Only what has this text", kind: "search" });
   const kind = makeField({ name: "kind", label: "What", kind: "select", options: [{ value: "", label: "Everything" }, { value: "facts", label: "Facts" }, { value: "conversations", label: "Conversations" }] });
   const days = h("div");
-  let last = dayOf(Date.now());
+  let last = dayOf(hubNow());
   const load = async () => {
     const filter = { ...(words.read().trim() && { query: words.read().trim() }), ...(kind.read() && { categories: [kind.read()] }) };
     const wanted = Array.from({ length: WEEK }, (_, index) => addDays(last, -index));
@@ -216,7 +216,7 @@ async function drawTimeline(root, memory) {
     last = addDays(last, -WEEK);
   };
   const search = async () => {
-    last = dayOf(Date.now());
+    last = dayOf(hubNow());
     replace(days);
     await load();
   };

@@ -1,5 +1,5 @@
 // What Annabelle does by itself: the coming week, every skill with its runs, and all that can be changed about one.
-import { get, post } from "../api.js";
+import { get, hubNow, post } from "../api.js";
 import { ask, badge, button, codeBlock, dayOf, describeError, details, h, makeField, replace, table, time, toast } from "../dom.js";
 
 const DAYS = 7;
@@ -67,7 +67,7 @@ async function drawAll(view) {
 
 /** Seven columns; on a phone they stand below each other. What runs more often than every hour would fill them. */
 function drawWeek(upcoming, skills) {
-  const today = dayOf(Date.now());
+  const today = dayOf(hubNow());
   const days = new Map(Array.from({ length: DAYS }, (_, index) => [addDays(today, index), new Map()]));
   for (const one of upcoming) {
     const day = days.get(dayOf(one.dueAt));

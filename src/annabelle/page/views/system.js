@@ -1,5 +1,6 @@
 // The install itself, for its owner. Each tab is a file of its own that exports `show(root, place)`.
-import { get, post } from "../api.js";
+import { get, on, post } from "../api.js";
+import { load, show as showAgain } from "../app.js";
 import { badge, button, describeError, h, replace, toast } from "../dom.js";
 
 const TABS = {
@@ -26,10 +27,11 @@ export async function render(root, place) {
   if (clicked) root.querySelector(".tabs [aria-current]").focus();
   clicked = false;
   try {
-    const { show } = await import(`./system_${name}.js`);
+    const { show } = await load(`system_${name}`);
     return await show(body, { ...place, rest: place.rest.slice(1) });
   } catch (error) {
     replace(body, h("p", { className: "problem", role: "alert" }, describeError(error)));
+    return on("back", showAgain);
   }
 }
 
