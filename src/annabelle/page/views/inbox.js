@@ -1,13 +1,17 @@
 // Everything that waits for the person: questions before calls, and rules that want a yes.
 import { get, post } from "../api.js";
 import { countInbox } from "../app.js";
-import { badge, button, codeBlock, describeError, details, h, makeField, replace, time, toast } from "../dom.js";
+import { ask, badge, button, describeError, details, h, makeField, replace, time, toast, valueField, valueList } from "../dom.js";
+import { onNews } from "../live.js";
+
+const STATES = { approved: ["approved", "good"], used: ["approved and done", "good"], cancelled: ["taken back", ""] };
 
 export async function render(root) {
   const draw = async () => {
     const [{ approvals }, { rules }] = await Promise.all([get("/approvals"), get("/rules")]);
     const waiting = approvals.filter((one) => one.state === "pending");
     const offered = rules.filter((one) => ["stated", "proposed"].includes(one.state));
+    const held = rules.filter((one) => one.state === "active");
     const answered = approvals.filter((one) => one.state !== "pending").slice(0, 30);
     replace(
       root,
@@ -17,14 +21,13 @@ export async function render(root) {
         : h("p", { className: "empty" }, "Nothing waits for you. When Annabelle is about to do something that cannot be undone, it asks here and in the chat."),
       waiting.map((one) => approvalCard(one, draw)),
       offered.map((one) => ruleCard(one, draw)),
+      held.length ? details(`Rules that hold (${held.length})`, held.map((one) => heldRule(one, draw))) : null,
       answered.length ? details(`Answered (${answered.length})`, answered.map(answeredCard)) : null,
     );
     countInbox();
   };
   await draw();
-  const redraw = (event) => ["approval", "done"].includes(event.detail.type) && !root.contains(document.activeElement?.closest("textarea")) && draw().catch(() => {});
-  window.addEventListener("annabelle", redraw);
-  return () => window.removeEventListener("annabelle", redraw);
+  return onNews(async () => root.querySelector(".card .field") || draw(), ["approval", "done"]);
 }
 
 /** A question with the exact call, why it is asked, and the answers. Also shown inside a chat. */
@@ -42,29 +45,23 @@ export function approvalCard(asked, onAnswered) {
     await onAnswered();
   };
   const change = () => {
-    const fields = makeField({ name: "arguments", label: "The arguments of the call, as JSON", kind: "textarea", value: JSON.stringify(asked.edited ?? asked.arguments, null, 2), rows: 8 });
+    const fields = Object.entries(asked.edited ?? asked.arguments).map(([name, value]) => valueField(name, value));
     const note = makeField({ name: "note", label: "A word to the agent (optional)" });
     replace(
       card,
       h("h2", { id: heading }, `Change the call of ${asked.tool}`),
-      fields.element,
+      fields.map((one) => one.element),
       note.element,
       h(
         "div",
         { className: "row" },
         button("Approve this call", async () => {
-          let changed;
-          try {
-            changed = JSON.parse(fields.read());
-          } catch (error) {
-            throw new Error(`This is not valid JSON: ${error.message}`);
-          }
-          await answer({ verdict: "approve", arguments: changed, note: note.read() });
+          await answer({ verdict: "approve", arguments: Object.fromEntries(fields.map((one) => [one.name, one.value()])), note: note.read() });
         }, { className: "primary" }),
         button("Back", draw),
       ),
     );
-    fields.input.focus();
+    (fields[0] ?? note).input.focus();
   };
   const draw = () =>
     replace(
@@ -72,7 +69,7 @@ export function approvalCard(asked, onAnswered) {
       h("h2", { id: heading }, asked.tool, " ", badge("waits for you", "wait")),
       h("ul", { className: "reasons" }, asked.reasons.map((one) => h("li", {}, one))),
       asked.order && h("p", {}, "Taken as your order: ", h("q", {}, asked.order)),
-      codeBlock(asked.edited ?? asked.arguments),
+      valueList(asked.edited ?? asked.arguments),
       h("p", { className: "hint" }, asked.agentId, " · asked ", time(asked.createdAt), " · expires ", time(asked.expiresAt)),
       h(
         "div",
@@ -88,8 +85,22 @@ export function approvalCard(asked, onAnswered) {
   return card;
 }
 
+export function approvalState(asked) {
+  return badge(...(STATES[asked.state] ?? [asked.state, ""]));
+}
+
 function answeredCard(asked) {
-  return h("div", { className: "line" }, badge(asked.state), " ", h("strong", {}, asked.tool), " ", time(asked.decidedAt ?? asked.createdAt), asked.note && ` “${asked.note}”`, codeBlock(asked.edited ?? asked.arguments));
+  const note = asked.note && ` “${asked.note}”`;
+  return h("div", { className: "line" }, approvalState(asked), " ", h("strong", {}, asked.tool), " ", time(asked.decidedAt ?? asked.createdAt), note, valueList(asked.edited ?? asked.arguments));
+}
+
+function heldRule(rule, onEnded) {
+  const end = async () => {
+    if (!(await ask("End this rule?", [], { yes: "End it", danger: true, text: rule.words }))) return;
+    await post(`/rules/${rule.id}/revoke`);
+    await onEnded();
+  };
+  return h("div", { className: "line row" }, h("span", { className: "grow" }, rule.words), button("End this rule", end, { "aria-label": `End the rule: ${rule.words}` }));
 }
 
 function ruleCard(rule, onAnswered) {

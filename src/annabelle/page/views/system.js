@@ -37,8 +37,3 @@ export function poll(seconds, work) {
   const timer = setInterval(() => document.hidden || work().catch(() => {}), seconds * 1000);
   return () => clearInterval(timer);
 }
-
-/** A command to type in a terminal. */
-export function command(text) {
-  return h("pre", { className: "code", tabIndex: 0 }, text);
-}

@@ -1,7 +1,6 @@
 // Backups: making, downloading and deleting them. To restore one, Annabelle must not run.
 import { get, getBlob, post } from "../api.js";
-import { ask, button, bytes, h, replace, table, time, toast } from "../dom.js";
-import { command } from "./system.js";
+import { ask, button, bytes, codeBlock, h, replace, table, time, toast } from "../dom.js";
 
 export async function show(root) {
   const list = h("div");
@@ -21,7 +20,7 @@ export async function show(root) {
     h("p", {}, "A backup is everything in one file: conversations, memory, skills, settings and your files. Keep it as safe as the home: whoever has it can read it."),
     h("div", { className: "row" }, button("Make a backup", make, { className: "primary" })),
     h("p", {}, "Keys, tokens and accounts are not in these. To have them in it, encrypted with a passphrase, type in a terminal"),
-    command("annabelle backup annabelle.backup"),
+    codeBlock("annabelle backup annabelle.backup"),
     list,
   );
 }
@@ -50,6 +49,6 @@ function restoreSteps(path) {
   return [
     h("h3", {}, "Restore"),
     h("p", {}, "Annabelle must not run meanwhile, so this is done in a terminal. What is there now is moved aside."),
-    command(`annabelle down\nannabelle restore --force '${path}'\nannabelle up`),
+    codeBlock(`annabelle down\nannabelle restore --force '${path}'\nannabelle up`),
   ];
 }

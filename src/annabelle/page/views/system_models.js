@@ -1,7 +1,7 @@
 // Models: which one is used for what, and choosing, fetching and testing another.
 import { get, post } from "../api.js";
-import { ask, badge, button, bytes, details, h, makeField, replace, table, toast } from "../dom.js";
-import { command, poll } from "./system.js";
+import { ask, badge, button, bytes, codeBlock, details, h, makeField, replace, table, toast } from "../dom.js";
+import { poll } from "./system.js";
 
 export async function show(root) {
   const downloads = h("div");
@@ -10,7 +10,7 @@ export async function show(root) {
   const draw = async () => {
     const found = await get("/models");
     drawDownloads(downloads, found.downloads, draw);
-    replace(body, answering(found), uses(found.uses), options(found.options, draw));
+    replace(body, answering(found), options(found.options, draw), uses(found.uses));
     running = found.downloads.some((one) => one.state === "running");
   };
   // Only the bars move while something is fetched: somebody may be typing below.
@@ -29,7 +29,7 @@ export async function show(root) {
 function answering(found) {
   return [
     h("p", {}, badge(found.works ? "answers" : "trouble", found.works ? "good" : "bad"), " ", found.answering),
-    found.afterRestart && [h("p", {}, badge("restart needed", "wait"), " After the next start: ", found.afterRestart), command("annabelle restart")],
+    found.afterRestart && [h("p", {}, badge("restart needed", "wait"), " After the next start: ", found.afterRestart), codeBlock("annabelle restart")],
   ];
 }
 
@@ -40,7 +40,7 @@ function uses(rows) {
     { label: "Model", cell: (one) => h("code", {}, one.model) },
     { label: "Setting", cell: change },
   ];
-  return [h("h3", {}, "Which model is used for what"), table(columns, rows, { caption: "Models and what they are used for" })];
+  return details("Which model is used for what", table(columns, rows, { caption: "Models and what they are used for" }));
 }
 
 function options(rows, redraw) {

@@ -1,7 +1,6 @@
 // Settings: a form for each, made of what the hub says of it. Secrets can be set and are never shown.
 import { get, post } from "../api.js";
-import { badge, button, describeError, details, h, makeField, replace, toast } from "../dom.js";
-import { command } from "./system.js";
+import { badge, button, codeBlock, describeError, details, h, makeField, replace, toast } from "../dom.js";
 
 const SOURCES = { environment: "set by the environment", home: "set by you" };
 
@@ -15,7 +14,7 @@ export async function show(root, place) {
 
   function tellRestart() {
     const names = rows.filter((one) => one.setting.restartNeeded).map((one) => one.setting.name);
-    replace(waiting, names.length > 0 && [h("p", {}, badge("restart needed", "wait"), ` ${names.join(", ")} counts from the next start. In a terminal, type`), command("annabelle restart")]);
+    replace(waiting, names.length > 0 && [h("p", {}, badge("restart needed", "wait"), ` ${names.join(", ")} counts from the next start. In a terminal, type`), codeBlock("annabelle restart")]);
   }
   function filter() {
     const words = search.read().toLowerCase().split(/\s+/);
@@ -86,7 +85,7 @@ function fillRow(body, setting, save) {
     setting.origin === "environment" && h("p", { className: "hint" }, "The environment sets it, and the environment comes before what is set here."),
     problem,
     setting.terminalOnly
-      ? [h("p", {}, "It reaches beyond this home, so it is set in a terminal:"), command(`annabelle config set ${setting.name}`)]
+      ? [h("p", {}, "It reaches beyond this home, so it is set in a terminal:"), codeBlock(`annabelle config set ${setting.name}`)]
       : [
           field.element,
           h(
