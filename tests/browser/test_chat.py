@@ -12,7 +12,7 @@ from annabelle.core.messages import now
 from annabelle.store.database import sqlite_url
 from annabelle.store.tables import messages
 from browser.browsing import Visit, visiting
-from hub.hubs import HubProcess, fresh_home
+from hub.hubs import HubProcess, fresh_home, wait_for
 from support.network import free_port
 from support.scripted_model import Reply, Rule, ScriptedServer
 
@@ -108,6 +108,66 @@ def test_what_failed_is_tried_again_or_dismissed(visit: Visit, model: ScriptedSe
     error.get_by_role("button", name="Dismiss").click()
     expect(error.get_by_text("Dismissed.")).to_be_visible()
     assert (visit.foreign, visit.errors) == ([], [])
+
+
+@pytest.mark.req("UX-02", "POL-03")
+def test_a_call_is_changed_field_by_field_and_a_rule_made_by_always_is_ended(
+    visit: Visit, hub: HubProcess, model: ScriptedServer
+) -> None:
+    model.rules()
+    for name in ("right.txt", "wrong.txt"):
+        (hub.home.workspace / name).write_text(name)
+    page = visit.sign_in()
+    asked = 'Look. {"calls": [{"name": "filer_delete_file", "arguments": {"path": "wrong.txt"}}], "say": "Gone."}'
+    say(page, asked)
+    page.get_by_role("button", name="Change …").click()
+    page.get_by_label("path", exact=True).fill("right.txt")
+    page.get_by_role("button", name="Approve this call").click()
+    wait_for(lambda: not (hub.home.workspace / "right.txt").exists(), "the call as it was changed")
+    expect(page.get_by_text("approved and done").last).to_be_visible()
+    say(page, asked)
+    page.get_by_role("button", name="Always").click()
+    wait_for(lambda: not (hub.home.workspace / "wrong.txt").exists(), "the call that is always allowed")
+    visit.go("inbox")
+    page.get_by_text("Rules that hold (1)").click()
+    page.get_by_role("button", name="End the rule").click()
+    page.get_by_role("dialog").get_by_role("button", name="End it").click()
+    expect(page.get_by_text("Rules that hold")).to_have_count(0)
+    assert [one["state"] for one in hub.http.get("/rules", params={"revoked": True}).json()["rules"]] == ["revoked"]
+    assert (visit.foreign, visit.errors) == ([], [])
+
+
+@pytest.mark.req("UX-02", "THR-01")
+def test_conversations_are_named_by_what_they_are_about(visit: Visit, hub: HubProcess) -> None:
+    goal = hub.http.post("/goals", json={"title": "Learn the piano", "tools": []}).json()["goalId"]
+    hub.say("How do I begin?", channel="goal", chatId=goal)
+    page = visit.sign_in()
+    say(page, "/new")
+    say(page, "When does the ferry leave?")
+    visit.go("chat")
+    page.reload()
+    for name in ("When does the ferry leave?", "Learn the piano"):
+        expect(page.locator(".threads a").get_by_text(name, exact=True)).to_be_visible()
+
+
+@pytest.mark.req("UX-02", "TRU-06")
+def test_a_stop_takes_questions_back_and_another_browser_shows_it(
+    visit: Visit, hub: HubProcess, model: ScriptedServer
+) -> None:
+    model.rules()
+    (hub.home.workspace / "kept.txt").write_text("kept")
+    page = visit.sign_in()
+    other = visit.context.new_page()
+    other.goto(f"{hub.url}/page/#/inbox")
+    say(page, 'Look. {"calls": [{"name": "filer_delete_file", "arguments": {"path": "kept.txt"}}], "say": "Gone."}')
+    expect(other.locator(".question")).to_be_visible()
+    other.get_by_role("button", name="Stop everything").click()
+    expect(other.get_by_text("until you press Resume")).to_be_visible()
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
+    expect(page.locator(".question")).to_have_count(0)
+    expect(page.locator(".live")).to_have_count(0)
+    page.get_by_role("button", name="Resume").click()
+    expect(page.get_by_role("button", name="Stop everything")).to_be_visible()
 
 
 @pytest.mark.req("UX-02")

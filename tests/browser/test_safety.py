@@ -58,9 +58,9 @@ def test_calls_and_file_names_full_of_script_are_only_text(visit: Visit, model: 
     page = visit.sign_in()
     named = "<img src=x onerror=hit()>.png"
     page.locator("input[type=file]").set_input_files({"name": named, "mimeType": "image/png", "buffer": b"no image"})
-    expect(page.locator(".attached .badge")).to_contain_text("received/")
+    expect(page.locator(".attached .badge")).to_have_text("_img src_x onerror_hit___.png")
     say(page, "Look")
     expect(page.get_by_text("12 tool calls in a row failed")).to_be_visible()
     expect(page.locator(".tool")).to_have_count(12)
-    expect(page.locator(".message.own").last).to_contain_text("received/")
+    expect(page.locator(".message.own").last).to_contain_text("Download _img src_x onerror_hit___.png")
     expect_harmless(visit)

@@ -31,7 +31,7 @@ def parse_mail_server(kind: MailServerKind, written: str, security: Security | N
     """Parse host and port; missing parts follow from the port or the defaults."""
     found = _WRITTEN.fullmatch(written.strip())
     if found is None:
-        raise CallerMistake(f"--{kind} is not a host and port.", hint=f"Write it as {kind}.example.org:993.")
+        raise CallerMistake(f"The {kind} server is not a host and port.", hint=f"Write it as {kind}.example.org:993.")
     host = found["six"] or found["host"]
     port = int(found["port"]) if found["port"] else None
     kept = security or ("starttls" if port is not None and port not in _TLS_PORTS else "tls")
@@ -57,9 +57,9 @@ def parse_calendar_url(url: str) -> str:
     """Parse a calendar URL; http is allowed on this machine only."""
     parts = urlsplit(url.strip())
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-        raise CallerMistake("--caldav is not an address.", hint="Write it as https://dav.example.org/.")
+        raise CallerMistake("The CalDAV address is not a web address.", hint="Write it as https://dav.example.org/.")
     if parts.scheme == "http" and not is_this_machine(parts.hostname):
-        raise CallerMistake("--caldav would send the password where others can read it.", hint="Use https.")
+        raise CallerMistake("CalDAV would send the password where others can read it.", hint="Use https.")
     return parts.geturl()
 
 
@@ -104,7 +104,7 @@ PROVIDERS = _load_providers()
 def find_provider(domain: str) -> MailProvider:
     """The provider of a domain, or a guess with the usual host names."""
     name = domain.lower().rstrip(".")
-    advice = "The names of the servers were guessed; give them with --imap and --smtp if they are others."
+    advice = "The names of the servers were guessed; give those for IMAP and SMTP if they are others."
     return PROVIDERS.get(name) or replace(_make_provider(f"imap.{name}", f"smtp.{name}", advice=advice), known=False)
 
 

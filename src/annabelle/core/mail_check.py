@@ -148,7 +148,7 @@ def _explain_errors(where: str) -> Generator[None]:
         raise _distrust_error(where, error) from None
     except ssl.SSLError:
         raise OperatorMistake(
-            f"{where} does not speak TLS there.", hint=f"Try another port or --security. {_NOTHING_KEPT}"
+            f"{where} does not speak TLS there.", hint=f"Try another port or encryption. {_NOTHING_KEPT}"
         ) from None
     except (imaplib.IMAP4.abort, smtplib.SMTPServerDisconnected, smtplib.SMTPConnectError):
         raise _unreachable_error(where) from None
@@ -157,7 +157,7 @@ def _explain_errors(where: str) -> Generator[None]:
     except (_NotOfferedError, smtplib.SMTPNotSupportedError):
         raise OperatorMistake(
             f"{where} does not offer what was asked of it: STARTTLS, or a sign-in.",
-            hint=f"Try another port or --security. {_NOTHING_KEPT}",
+            hint=f"Try another port or encryption. {_NOTHING_KEPT}",
         ) from None
     except (OSError, smtplib.SMTPException, EOFError, UnicodeError):
         raise _unreachable_error(where) from None

@@ -22,7 +22,6 @@ const status = h("div", { id: "connection", role: "status", hidden: true }, "Ann
 let session = null;
 let leave = null;
 let shown = null;
-let drawStop = () => {};
 
 const BLOCKED = "This browser blocks cookies and site data, which keep you signed in here. Allow them for this address, then";
 
@@ -79,7 +78,7 @@ function welcome(problem) {
 
 function frame() {
   const links = VIEWS.filter((one) => !one.hidden && (!one.owner || session.owner)).map((one) =>
-    h("a", { href: `#/${one.name}`, data: { view: one.name } }, one.title, one.name === "inbox" && h("span", { id: "inbox-count", hidden: true, className: "count" })),
+    h("a", { href: `#/${one.name}`, data: { view: one.name } }, one.title, one.name === "inbox" && h("span", { id: "inbox-count", className: "count", hidden: true })),
   );
   const menu = h("nav", { id: "menu", "aria-label": "Views" }, links, button("Sign out", signOut, { className: "quiet" }));
   replace(
@@ -89,12 +88,14 @@ function frame() {
       {},
       h("button", { type: "button", id: "menu-button", "aria-label": "Menu", "aria-expanded": "false", "aria-controls": "menu", onclick: () => toggleMenu(menu) }, "☰"),
       h("a", { href: "#/chat", className: "brand" }, "Annabelle"),
+      h("a", { href: "#/inbox", className: "count only-phone", hidden: true }),
       menu,
-      h("div", { className: "row end tools" }, session.owner && stopButton()),
+      stopPlace,
     ),
     status,
     main,
   );
+  drawStop(session.stopped);
   menu.addEventListener("click", () => toggleMenu(menu, false));
   window.addEventListener("hashchange", show);
   on("lost", () => (status.hidden = false));
@@ -105,18 +106,16 @@ function frame() {
     tellView(event);
     if (["approval", "done", "notice", "message"].includes(event.type)) countInbox();
   });
+  setInterval(() => document.hidden || countInbox(), 20_000);  // a stop alone is no event of a thread
   countInbox();
   show();
 }
 
 /** The hub was away: what happened meanwhile may have come by no event. */
-async function catchUp() {
+function catchUp() {
   status.hidden = true;
   tellView({ type: "done" });
   countInbox();
-  session = await get("/sessions/current").catch(() => session);
-  setTimeZone(session.timeZone);
-  drawStop(session.stopped);
 }
 
 function tellView(event) {
@@ -130,35 +129,39 @@ function toggleMenu(menu, open = !menu.classList.contains("open")) {
 
 let counting = null;
 
-/** How many questions wait; many events at once are one look. */
+/** How many questions wait, and whether all is stopped; many events at once are one look. */
 export function countInbox() {
   counting ??= setTimeout(async () => {
     counting = null;
-    const found = await get("/approvals", { state: "pending" }).catch(() => null);
-    const place = document.getElementById("inbox-count");
-    if (!found || !place) return;
-    place.textContent = found.approvals.length;
-    place.hidden = !found.approvals.length;
-    place.setAttribute("aria-label", `${found.approvals.length} waiting`);
+    const [found, now] = await Promise.all([get("/approvals", { state: "pending" }), get("/sessions/current")]).catch(() => []);
+    if (!found) return;
+    session = now;
+    setTimeZone(session.timeZone);
+    drawStop(session.stopped);
+    for (const place of document.querySelectorAll("header .count")) {
+      place.textContent = found.approvals.length;
+      place.hidden = !found.approvals.length;
+      place.setAttribute("aria-label", `${found.approvals.length} waiting`);
+    }
   }, 100);
 }
 
-function stopButton() {
-  const place = h("span");
-  drawStop = (stopped) =>
-    replace(
-      place,
-      stopped
-        ? [badge("stopped", "bad"), button("Resume", () => change("/resume"), { className: "primary" })]
-        : button("Stop everything", () => change("/stop"), { className: "danger" }),
-    );
-  const change = async (path) => {
+const stopPlace = h("div", { className: "row end tools" });
+
+function drawStop(stopped) {
+  if (!session.owner || stopPlace.stopped === stopped) return;
+  stopPlace.stopped = stopped;
+  const change = (path, told) => async () => {
     const answer = await post(path, {});
-    toast(answer.message);
+    toast(told ?? answer.message);
     drawStop(answer.halted.all);
   };
-  drawStop(session.stopped);
-  return place;
+  replace(
+    stopPlace,
+    stopped
+      ? [badge("everything is stopped", "bad"), button("Resume", change("/resume"), { className: "primary" })]
+      : button("Stop everything", change("/stop", "Everything is stopped until you press Resume."), { className: "danger" }),
+  );
 }
 
 async function signOut() {

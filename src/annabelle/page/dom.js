@@ -83,14 +83,18 @@ export function toast(text, kind = "info") {
 }
 
 /** Asks in a dialog. Resolves to the values of its form, or null if it was closed. */
-export function ask(title, fields = [], { yes = "Yes", no = "Cancel", danger = false, text = "" } = {}) {
+export function ask(title, fields = [], { yes = "Yes", no = "Cancel", danger = false, text = "", filter = "" } = {}) {
   return new Promise((resolve) => {
     const inputs = fields.map((field) => makeField(field));
+    const narrow = (event) => {
+      for (const one of inputs) one.element.hidden = !one.element.textContent.toLowerCase().includes(event.target.value.toLowerCase());
+    };
     const form = h(
       "form",
       { method: "dialog" },
       h("h2", { id: "dialog-title" }, title),
       text && h("div", { className: "dialog-text" }, text),
+      filter && h("input", { type: "search", className: "wide", placeholder: filter, "aria-label": filter, oninput: narrow, onkeydown: onEnter(() => {}) }),
       inputs.map((one) => one.element),
       h(
         "div",
@@ -153,6 +157,29 @@ export function makeField({ name, label, kind = "text", value = "", options = []
   return { name, element, input, read };
 }
 
+/** A field for any value: text as it is, a list of texts one per line, the rest as JSON. `value()` is what it holds then. */
+export function valueField(label, value, { rows = 3, note = "" } = {}) {
+  const isList = Array.isArray(value) && value.every((one) => typeof one === "string" && !/[\r\n]/.test(one));
+  const isText = typeof value === "string";
+  const text = isList ? value.join("\n") : isText ? value : JSON.stringify(value);
+  const hint = [isList && "One per line.", value && typeof value === "object" && !isList && "As JSON.", note].filter(Boolean).join(" ");
+  const tall = isList || rows > 3 || text.length > 80 || /[\r\n]/.test(text);
+  const field = makeField({ name: label, label, value: text, hint, kind: tall ? "textarea" : "text", rows });
+  const before = field.read();
+  const read = () => {
+    if (field.read() === before) return value;
+    if (isText) return field.read();
+    if (isList) return field.read().split("\n").map((one) => one.trim()).filter(Boolean);
+    try {
+      return JSON.parse(field.read());
+    } catch (error) {
+      if (value && typeof value === "object") throw new Error(`${label} is not valid JSON: ${error.message}`);
+      return field.read();
+    }
+  };
+  return { ...field, before, value: read };
+}
+
 /** A table. `columns` are `{label, cell(row)}`. */
 export function table(columns, rows, { empty = "There is nothing here yet.", caption = null } = {}) {
   if (!rows.length) return h("p", { className: "empty" }, empty);
@@ -161,7 +188,7 @@ export function table(columns, rows, { empty = "There is nothing here yet.", cap
     { className: "scroll", tabIndex: 0, role: "region", "aria-label": caption || "Table" },
     h(
       "table",
-      {},
+      { className: "stacked" },
       caption && h("caption", { className: "hidden" }, caption),
       h("thead", {}, h("tr", {}, columns.map((one) => h("th", { scope: "col" }, one.label)))),
       h("tbody", {}, rows.map((row) => h("tr", {}, columns.map((one) => h("td", { data: { label: one.label } }, one.cell(row)))))),
@@ -176,6 +203,22 @@ export function badge(text, kind = "") {
 /** A section that can be opened. */
 export function details(summary, content, attributes = {}) {
   return h("details", attributes, h("summary", {}, summary), content);
+}
+
+/** Labels with what belongs to each. */
+export function pairs(rows) {
+  return h("dl", { className: "pairs" }, rows.map(([label, value]) => [h("dt", {}, label), h("dd", {}, value)]));
+}
+
+/** The arguments or the result of a call, to read: text as it is, the rest as JSON. */
+export function valueList(values) {
+  const shown = (value) => (typeof value === "string" ? h("div", { className: "plain" }, value) : typeof value === "object" && value ? codeBlock(value) : String(value));
+  return pairs(Object.entries(values).map(([name, value]) => [name.replaceAll("_", " "), shown(value)]));
+}
+
+/** The first sentence about a tool, without the group it stands in. */
+export function toolSentence(description) {
+  return description.replace(/^\[.*?\] /, "").split(/(?<=\.)\s/)[0];
 }
 
 export function codeBlock(value) {

@@ -4,8 +4,8 @@ import { refocus, replace } from "./dom.js";
 
 const SOON = 200;
 
-/** Calls `work` soon after something happened; many events at once are one call. Returns what ends it. */
-export function onNews(work) {
+/** Calls `work` soon after something happened, of these types or any; many events at once are one call. Returns what ends it. */
+export function onNews(work, types = null) {
   const begun = new Set();
   let timer = null;
   let again = false;
@@ -22,7 +22,7 @@ export function onNews(work) {
     // A piece of text is only news if it is the first sign of a turn.
     const first = !begun.has(detail.message_id);
     begun.add(detail.message_id);
-    if (first || !["text", "think", "usage"].includes(detail.type)) soon();
+    if (types ? types.includes(detail.type) : first || !["text", "think", "usage"].includes(detail.type)) soon();
   };
   window.addEventListener("annabelle", listener);
   const forget = on("back", soon);
@@ -35,6 +35,7 @@ export function onNews(work) {
 
 /** Draws one element for each row into `place`. The element of a row that is as before stays, with what is open in it. */
 export function drawRows(place, rows, idOf, draw) {
+  const box = (one) => (one?.matches("details") ? one : one?.querySelector("details"));
   const before = new Map([...place.children].map((one) => [one.dataset.row, one]));
   const elements = rows.map((row) => {
     const text = JSON.stringify(row);
@@ -43,7 +44,7 @@ export function drawRows(place, rows, idOf, draw) {
     const made = draw(row);
     made.dataset.row = idOf(row);
     made.shown = text;
-    if (known?.querySelector("details")?.open) made.querySelector("details").open = true;
+    if (box(known)?.open) box(made).open = true;
     return made;
   });
   if (elements.length === place.children.length && elements.every((one, index) => one === place.children[index])) return;

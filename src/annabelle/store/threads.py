@@ -14,7 +14,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
 from annabelle.core.ids import new_id
 from annabelle.core.messages import StoredEvent, TurnEvent, now
 from annabelle.store.portable_sql import InsertNew, read_all, read_first, require_found
-from annabelle.store.tables import events, goals, skills, threads
+from annabelle.store.tables import events, goals, messages, skills, threads
 
 _insert_thread = InsertNew(threads)
 _select_thread = select(threads).where(
@@ -25,8 +25,17 @@ _select_thread = select(threads).where(
     threads.c.ended_at.is_(None),
 )
 _select_by_id = select(threads).where(threads.c.id == bindparam("thread_id"))
+_TITLE_LENGTH = 120
+_goal_title = select(goals.c.title).where(goals.c.id == threads.c.chat_id).scalar_subquery()
+_first_words = (
+    select(func.substr(messages.c.content, 1, _TITLE_LENGTH))
+    .where(messages.c.thread_id == threads.c.id, messages.c.source == "user")
+    .order_by(messages.c.position)
+    .limit(1)
+    .scalar_subquery()
+)
 _select_own = (
-    select(threads)
+    select(threads, func.coalesce(_goal_title, _first_words).label("title"))
     .where(threads.c.user_id == bindparam("user_id"), ~threads.c.internal)
     .order_by(threads.c.updated_at.desc(), threads.c.id.desc())
     .limit(bindparam("limit"))
@@ -50,6 +59,7 @@ class Thread:
     updated_at: datetime
     ended_at: datetime | None = None
     internal: bool = False
+    title: str | None = None  # only where threads are listed
 
 
 def find_or_create_thread(

@@ -78,6 +78,7 @@ class ThreadView(ApiAnswer):
     channel: str
     chat_id: str
     agent_id: str
+    title: str | None = Field(default=None, description="Of its goal, or the first words said in it")
     created_at: datetime
     updated_at: datetime
     ended_at: datetime | None = Field(default=None, description="When another thread took its place in the chat")

@@ -23,15 +23,17 @@ from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.status import ToolboxNotice
 
 TOPIC: Final = "audit"
-_SAFETY_KINDS: Final[tuple[AuditKind, ...]] = ("scan", "approval", "rule", "login", "stop", "config", "forget", "audit")
-"""What is about safety. Calls of tools and starts of servers are many."""
+_SAFETY_KINDS: Final[tuple[AuditKind, ...]] = ("approval", "rule", "login", "stop", "config", "forget", "audit")
+"""What is about safety. Calls of tools and starts of servers are many, as are scans that find nothing."""
+_SCANS_READ: Final = 1000
 
 
 def read_safety_records(home: Home, last: int) -> list[AuditChainRecord]:
     """The newest records about safety, oldest first: what was refused, asked, found or changed."""
     paths = AuditPaths.from_home(home)
+    scans = [one for one in read_latest(paths, AuditQuery(_SCANS_READ, "scan")) if one.facts.get("verdict") != "none"]
     found = [one for kind in _SAFETY_KINDS for one in read_latest(paths, AuditQuery(last, kind))]
-    return sorted(found, key=lambda record: record.n)[-last:]
+    return sorted(found + scans, key=lambda record: record.n)[-last:]
 
 
 def open_audit(base: HubBase) -> AuditWriter:

@@ -1,12 +1,13 @@
 // Conversations of every channel in one list, and one of them with its live turns.
 import { get, getBlob, hubNow, on, post, upload } from "../api.js";
-import { badge, button, bytes, codeBlock, describeError, details, h, money, onEnter, replace, time, toast } from "../dom.js";
+import { badge, button, bytes, describeError, details, h, money, onEnter, replace, time, toast, valueList } from "../dom.js";
 import { markdown } from "../markdown.js";
-import { approvalCard } from "./inbox.js";
+import { approvalCard, approvalState } from "./inbox.js";
 
 const PAGE = 50;
 const MOST_MISSED = 1000;
 const SENT_FILE = /\(I sent you the file (received\/[^)\n]+)\)/g;
+const RECEIVED_AT = /^.*\/(?:[\d-]{18}[0-9a-f]{4}-)?/;
 const OWN = { channel: "page", chatId: "main" };
 
 export async function render(root, place) {
@@ -15,16 +16,16 @@ export async function render(root, place) {
   replace(root, h("h1", { className: "hidden" }, "Chat"), list, pane);
   const { threads } = await get("/threads", { limit: 200 });
   const [wanted] = place.rest;
-  drawThreads(list, threads, wanted);
-  const own = threads.find((one) => one.channel === OWN.channel && one.chatId === OWN.chatId && !one.endedAt) ?? null;
+  const own = threads.find((one) => one.channel === OWN.channel && !one.endedAt) ?? null;
   const thread = wanted ? (threads.find((one) => one.id === wanted) ?? (await get(`/threads/${wanted}`))) : own;
+  drawThreads(list, threads, thread?.id);
   const conversation = new Conversation(pane, thread, place);
   await conversation.open();
   return () => conversation.close();
 }
 
 function threadName(thread) {
-  return thread.channel === "page" ? (thread.chatId === "main" ? "This page" : thread.chatId) : `${thread.channel} · ${thread.chatId}`;
+  return thread.title ?? (thread.channel === "page" ? "A new conversation" : thread.chatId);
 }
 
 function drawThreads(list, threads, wanted) {
@@ -33,7 +34,11 @@ function drawThreads(list, threads, wanted) {
     "ul",
     {},
     threads.map((one) =>
-      h("li", {}, h("a", { href: `#/chat/${one.id}`, "aria-current": one.id === wanted ? "page" : null }, h("span", {}, threadName(one)), " ", one.endedAt && badge("ended"), h("br"), time(one.updatedAt))),
+      h(
+        "li",
+        {},
+        h("a", { href: `#/chat/${one.id}`, "aria-current": one.id === wanted && "page" }, h("span", { className: "beginning" }, threadName(one)), h("span", { className: "hint" }, time(one.updatedAt), one.channel !== "page" && ` · ${one.channel}`, one.endedAt && " · ended")),
+      ),
     ),
   );
   const search = h("input", { type: "search", placeholder: "Search what was said", "aria-label": "Search what was said" });
@@ -53,14 +58,14 @@ function drawThreads(list, threads, wanted) {
       replace(results, h("p", { className: "problem" }, describeError(error)));
     }
   });
-  replace(list, h("div", { className: "row" }, search, h("a", { className: "button", href: "#/chat" }, "This page")), results, all);
+  replace(list, search, results, all);
 }
 
 /** One thread: its newest page, older ones on scroll, and what happens now. */
 class Conversation {
   constructor(pane, thread, place) {
     const at = place.query.get("at");
-    Object.assign(this, { pane, thread, at, owner: place.session.owner, turns: new Map(), questions: new Map(), known: new Set(), first: null });
+    Object.assign(this, { pane, thread, at, owner: place.session.owner, turns: new Map(), known: new Set(), questions: new Set(), first: null });
     this.chat = thread ? { channel: thread.channel, chatId: thread.chatId } : OWN;
     this.draft = `draft ${this.chat.channel} ${this.chat.chatId}`;
     this.log = h("div", { className: "log", role: "log", "aria-live": "polite", "aria-label": "Messages", tabIndex: 0 });
@@ -92,13 +97,11 @@ class Conversation {
   }
 
   heading() {
-    const name = this.thread ? threadName(this.thread) : "This page";
     return h(
       "div",
       { className: "row heading" },
       h("button", { type: "button", className: "only-phone", "aria-label": "All conversations", onclick: () => this.pane.parentElement.classList.add("list-first") }, "‹"),
-      h("h2", {}, name),
-      this.thread && badge(this.thread.agentId),
+      h("h2", { className: "beginning" }, this.thread ? threadName(this.thread) : "A new conversation"),
       this.thread && !this.thread.endedAt && this.thread.channel === "page" && button("New conversation", () => this.send("/new"), { className: "quiet" }),
     );
   }
@@ -140,7 +143,7 @@ class Conversation {
       this.attached.append(chip);
       try {
         const kept = await upload("/files", file, { name: file.name });
-        chip.textContent = kept.path;
+        chip.textContent = kept.path.replace(RECEIVED_AT, "");
         this.files.push({ mention: kept.mention, chip });
       } catch (error) {
         chip.remove();
@@ -228,8 +231,11 @@ class Conversation {
     this.known.add(message.id);
     if (message.type === "tool") return this.tool(message);
     const own = message.source === "user" || message.source === "command";
-    const body = own ? h("div", { className: "plain" }, message.text) : markdown(message.text);
-    const element = h("article", { className: `message ${own ? "own" : message.source}`, data: { id: message.id, position: message.position } }, h("h3", { className: "hidden" }, own ? "You" : message.source === "error" ? "Error" : "Annabelle"), body, this.footer(message));
+    const said = this.owner ? message.text.replace(SENT_FILE, "").trim() : message.text;
+    const body = own ? h("div", { className: "plain" }, said) : markdown(message.text);
+    const who = own ? "You" : message.source === "error" ? "Error" : "Annabelle";
+    const about = { className: `message ${own ? "own" : message.source}`, data: { id: message.id, position: message.position } };
+    const element = h("article", about, h("h3", { className: "hidden" }, who), body, this.footer(message));
     if (message.source === "error") element.append(this.errorButtons(message));
     for (const id of message.metadata?.approvals ?? []) element.append(this.question(id, body));
     this.addFiles(element, message);
@@ -238,7 +244,8 @@ class Conversation {
 
   footer(message) {
     const cost = message.metadata?.usage?.cost_usd;
-    return h("p", { className: "hint" }, time(message.createdAt), message.model && ` · ${message.model}`, cost > 0 && ` · ${money(cost)}`, message.traceId && message.replyTo && this.owner && [" · ", h("a", { href: `#/traces/${message.traceId}` }, "how it came about")]);
+    const trace = message.traceId && message.replyTo && this.owner && [" · ", h("a", { href: `#/traces/${message.traceId}` }, "how it came about")];
+    return h("p", { className: "hint" }, time(message.createdAt), message.model && ` · ${message.model}`, cost > 0 && ` · ${money(cost)}`, trace);
   }
 
   errorButtons(message) {
@@ -250,22 +257,28 @@ class Conversation {
       replace(place, h("p", { className: "hint" }, told));
       if (made.messageId) this.turn(made.messageId);
     };
-    return replace(place, about.retryable !== false && button("Try again", answer("retry", "Tried again.")), button("Dismiss", answer("dismiss", "Dismissed."), { className: "quiet" }));
+    const again = () => {
+      this.input.value = this.log.querySelector(`[data-id="${CSS.escape(message.replyTo)}"] .plain`)?.textContent ?? "";
+      this.input.focus();
+    };
+    const retry = about.retryable !== false ? button("Try again", answer("retry", "Tried again.")) : this.input && message.replyTo && button("Change and send again", again);
+    return replace(place, retry, button("Dismiss", answer("dismiss", "Dismissed."), { className: "quiet" }));
   }
 
-  /** The question of a call, answered where it was asked. Then its words need not be shown, too. */
+  /** The question of a call, answered where it was asked. Its words, which are for a terminal, need not be shown, too. */
   question(id, words) {
     const place = h("div");
     const draw = async () => {
       const asked = await get(`/approvals/${id}`);
+      if (asked.state === "pending" && place.firstChild) return;  // somebody may be changing it
       const atEnd = this.isAtEnd();
-      if (asked.state === "pending") words.hidden = true;
+      words.hidden = true;
       if (atEnd) requestAnimationFrame(() => this.toEnd());
-      replace(place, asked.state === "pending" ? approvalCard(asked, draw) : h("p", { className: "hint" }, `${asked.tool}: ${asked.state}`));
+      replace(place, asked.state === "pending" ? approvalCard(asked, draw) : h("p", {}, h("strong", {}, asked.tool), " ", approvalState(asked)));
+      if (!["pending", "approved"].includes(asked.state)) this.questions.delete(draw);
     };
-    const drawOrTell = () => draw().catch((error) => replace(place, h("p", { className: "problem" }, describeError(error))));
-    this.questions.set(id, drawOrTell);
-    drawOrTell();
+    this.questions.add(draw);
+    draw().catch((error) => replace(place, h("p", { className: "problem" }, describeError(error))));
     return place;
   }
 
@@ -277,19 +290,21 @@ class Conversation {
 
   file(path) {
     const place = h("div", { className: "file" });
+    const atEnd = this.isAtEnd();
     const load = async () => {
       const blob = await getBlob("/files", { path });
       const url = URL.createObjectURL(blob);
       (this.urls ??= []).push(url);
       return { blob, url };
     };
-    const offer = button(`Download ${path.split("/").at(-1)}`, async () => {
+    const name = path.replace(RECEIVED_AT, "");
+    const offer = button(`Download ${name}`, async () => {
       const { url } = await load();
-      h("a", { href: url, download: path.split("/").at(-1) }).click();
+      h("a", { href: url, download: name }).click();
     });
     place.append(offer);
     if (/\.(png|jpe?g|gif|webp)$/i.test(path)) {
-      load().then(({ url }) => place.prepend(h("img", { src: url, alt: path.split("/").at(-1) })), () => {});
+      load().then(({ url }) => place.prepend(h("img", { src: url, alt: name, onload: () => atEnd && this.toEnd() })), () => {});
     }
     return place;
   }
@@ -311,12 +326,13 @@ class Conversation {
   async apply(event) {
     const atEnd = this.isAtEnd();
     if (event.type === "done") {
-      this.turns.get(event.message_id)?.remove();
+      this.turns.get(event.message_id)?.element.remove();
       this.turns.delete(event.message_id);
+    }
+    // What is said about an earlier turn, as that its question was taken back, does not begin it again.
+    if (["done", "message", "approval", "error"].includes(event.type) || event.data?.approval_id) {
+      for (const draw of this.questions) draw().catch(() => {});
       await this.catchUp();
-    } else if (event.type === "notice" && event.data.approval_id) {
-      // The turn that asked has ended; what follows the answer is another one.
-      this.questions.get(event.data.approval_id)?.();
     } else this.turn(event.message_id).apply(event);
     if (atEnd) this.toEnd();
   }
@@ -358,7 +374,8 @@ class LiveTurn {
     this.words = h("div");
     this.tools = h("div");
     this.notice = h("p", { className: "hint", role: "status" }, "Annabelle is at work …");
-    this.element = h("article", { className: "message agent live", "aria-busy": "true" }, this.tools, this.words, this.notice, button("Stop", () => post(`/messages/${id}/cancel`), { className: "danger" }));
+    const stop = button("Stop", () => post(`/messages/${id}/cancel`), { className: "danger" });
+    this.element = h("article", { className: "message agent live", "aria-busy": "true" }, this.tools, this.words, this.notice, stop);
     conversation.log.append(this.element);
   }
 
@@ -369,7 +386,6 @@ class LiveTurn {
     else if (event.type === "tool_complete") this.endCell(data);
     else if (event.type === "notice" && (data.text || data.message)) this.notice.textContent = data.text || data.message;
     else if (event.type === "think") this.notice.textContent = "Thinking …";
-    else if (event.type === "message" && data.message_id) this.conversation.catchUp();
   }
 
   endCell(data) {
@@ -401,10 +417,6 @@ class LiveTurn {
     else this.tools.append(shown);
     this.cells.set(about.id, { about, element: shown });
   }
-
-  remove() {
-    this.element.remove();
-  }
 }
 
 /** A tool call, which opens to its arguments and result. */
@@ -412,7 +424,12 @@ export function toolCell(cell) {
   const state = { in_progress: "…", success: "✓", failure: "✗" }[cell.status];
   return details(
     [h("span", { className: `state ${cell.status}`, "aria-label": cell.status.replace("_", " ") }, state), " ", cell.message, cell.progress && ` ${cell.progress}`],
-    [h("h4", {}, cell.name), h("p", { className: "hint" }, "Arguments"), codeBlock(cell.input ?? {}), cell.data && Object.keys(cell.data).length ? [h("p", { className: "hint" }, "Result"), codeBlock(cell.data)] : null, cell.error && h("p", { className: "problem" }, cell.error.message ?? String(cell.error))],
+    [
+      h("h4", {}, cell.name),
+      valueList(cell.input ?? {}),
+      cell.data && Object.keys(cell.data).length > 0 && [h("h4", {}, "Result"), valueList(cell.data)],
+      cell.error && h("p", { className: "problem" }, cell.error.message ?? String(cell.error)),
+    ],
     { className: "tool" },
   );
 }

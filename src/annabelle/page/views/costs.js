@@ -1,6 +1,7 @@
 // What was spent on what, the budgets, and what is paused because of it.
 import { get, hubNow, post } from "../api.js";
 import { ask, badge, button, count, details, h, money, replace, table, time, toast } from "../dom.js";
+import { onNews } from "../live.js";
 import { columnPlot, plotWidth, rowPlot } from "../plot.js";
 
 const GROUPS = { day: "Day", model: "Model", agent: "Agent", goal: "Goal", purpose: "Purpose", user: "Person" };
@@ -40,17 +41,7 @@ export async function render(root, place) {
     [...root.querySelectorAll("a, button")].find((one) => one.textContent === focused)?.focus({ preventScroll: true });
   };
   await draw();
-  let waiting = null;
-  const redraw = (event) => {
-    if (event.detail.type !== "done") return;
-    clearTimeout(waiting);
-    waiting = setTimeout(() => draw().catch(() => {}), 300);
-  };
-  window.addEventListener("annabelle", redraw);
-  return () => {
-    clearTimeout(waiting);
-    window.removeEventListener("annabelle", redraw);
-  };
+  return onNews(draw, ["done"]);
 }
 
 function budgetSection(budgets, draw) {

@@ -1,6 +1,6 @@
 // Goals in the person's order, one goal with all that belongs to it, and the notes of all of them.
 import { get, post } from "../api.js";
-import { ask, askUntilDone, badge, button, count, describeError, details, h, money, onEnter, replace, time, toast } from "../dom.js";
+import { ask, askUntilDone, badge, button, count, describeError, details, h, money, onEnter, replace, time, toast, toolSentence } from "../dom.js";
 import { drawRows, onNews, redraw } from "../live.js";
 import { markdown } from "../markdown.js";
 import { NotesPanel, outsideBadge, outsideWarning } from "../notes.js";
@@ -248,12 +248,12 @@ function drawTools(chosen, change) {
   const choose = async () => {
     const { tools } = await get("/tools/list");
     const offered = tools.filter((one) => one.audience === "everyone" && !chosen.includes(one.name));
-    const described = new Map(tools.map((one) => [one.name, one.description.split("\n")[0]]));
+    const described = new Map(tools.map((one) => [one.name, toolSentence(one.description)]));
     const names = [...chosen, ...offered.map((one) => one.name)];
     const hint = (name) => described.get(name) ?? "It is not there now.";
     const fields = names.map((name) => ({ name, label: name, kind: "checkbox", value: chosen.includes(name), hint: hint(name) }));
     const save = (given) => change("update", "The tools are changed.", { tools: names.filter((one) => given[one]) })();
-    await askUntilDone("Tools of this goal", fields, { yes: "Save tools" }, save);
+    await askUntilDone("Tools of this goal", fields, { yes: "Save tools", filter: "Find a tool" }, save);
   };
   const none = "Only those that every goal has, for notes, learnings, tasks and check-ins.";
   return [h("p", { className: "row" }, chosen.length ? chosen.map((one) => badge(one)) : none), button("Choose tools", choose)];

@@ -1,15 +1,17 @@
 // Everything that waits for the person: questions before calls, and rules that want a yes.
 import { get, post } from "../api.js";
 import { countInbox } from "../app.js";
-import { badge, button, codeBlock, describeError, details, h, makeField, replace, time, toast } from "../dom.js";
+import { ask, badge, button, describeError, details, h, makeField, replace, time, toast, valueField, valueList } from "../dom.js";
 import { drawRows, onNews } from "../live.js";
 
+const STATES = { approved: ["approved", "good"], used: ["approved and done", "good"], cancelled: ["taken back", ""] };
+
 export async function render(root) {
-  const [told, questions, offers, past] = [h("p"), h("div"), h("div"), h("div")];
-  const answered = details("Answered", past, { hidden: true });
+  const [told, questions, offers, holding, answered] = [h("p"), h("div"), h("div"), details("", h("div")), details("", h("div"))];
   const draw = async () => {
     const [{ approvals }, { approvals: all }, { rules }] = await Promise.all([get("/approvals", { state: "pending", limit: 500 }), get("/approvals"), get("/rules")]);
     const offered = rules.filter((one) => ["stated", "proposed"].includes(one.state));
+    const held = rules.filter((one) => one.state === "active");
     const before = all.filter((one) => one.state !== "pending").slice(0, 30);
     told.className = approvals.length + offered.length ? "" : "empty";
     told.textContent = approvals.length + offered.length
@@ -18,14 +20,19 @@ export async function render(root) {
     // The newest come last: nothing moves under the hand of somebody who is about to answer.
     drawRows(questions, approvals.reverse(), (one) => one.id, (one) => approvalCard(one, draw));
     drawRows(offers, offered, (one) => one.id, (one) => ruleCard(one, draw));
-    drawRows(past, before, (one) => one.id, answeredCard);
-    answered.hidden = !before.length;
-    answered.firstChild.textContent = `Answered (${before.length})`;
+    drawPart(holding, "Rules that hold", held, (one) => heldRule(one, draw));
+    drawPart(answered, "Answered", before, answeredCard);
     countInbox();
   };
   await draw();
-  replace(root, h("h1", {}, "Inbox"), told, questions, offers, answered);
+  replace(root, h("h1", {}, "Inbox"), told, questions, offers, holding, answered);
   return onNews(draw);
+}
+
+function drawPart(part, title, rows, draw) {
+  drawRows(part.lastChild, rows, (one) => one.id, draw);
+  part.hidden = !rows.length;
+  part.firstChild.textContent = `${title} (${rows.length})`;
 }
 
 /** A question with the exact call, why it is asked, and the answers. Also shown inside a chat. */
@@ -43,29 +50,23 @@ export function approvalCard(asked, onAnswered) {
     await onAnswered();
   };
   const change = () => {
-    const fields = makeField({ name: "arguments", label: "The arguments of the call, as JSON", kind: "textarea", value: JSON.stringify(asked.edited ?? asked.arguments, null, 2), rows: 8 });
+    const fields = Object.entries(asked.edited ?? asked.arguments).map(([name, value]) => valueField(name, value));
     const note = makeField({ name: "note", label: "A word to the agent (optional)" });
     replace(
       card,
       h("h2", { id: heading }, `Change the call of ${asked.tool}`),
-      fields.element,
+      fields.map((one) => one.element),
       note.element,
       h(
         "div",
         { className: "row" },
         button("Approve this call", async () => {
-          let changed;
-          try {
-            changed = JSON.parse(fields.read());
-          } catch (error) {
-            throw new Error(`This is not valid JSON: ${error.message}`);
-          }
-          await answer({ verdict: "approve", arguments: changed, note: note.read() });
+          await answer({ verdict: "approve", arguments: Object.fromEntries(fields.map((one) => [one.name, one.value()])), note: note.read() });
         }, { className: "primary" }),
         button("Back", draw),
       ),
     );
-    fields.input.focus();
+    (fields[0] ?? note).input.focus();
   };
   const draw = () =>
     replace(
@@ -73,7 +74,7 @@ export function approvalCard(asked, onAnswered) {
       h("h2", { id: heading }, asked.tool, " ", badge("waits for you", "wait")),
       h("ul", { className: "reasons" }, asked.reasons.map((one) => h("li", {}, one))),
       asked.order && h("p", {}, "Taken as your order: ", h("q", {}, asked.order)),
-      codeBlock(asked.edited ?? asked.arguments),
+      valueList(asked.edited ?? asked.arguments),
       h("p", { className: "hint" }, asked.agentId, " · asked ", time(asked.createdAt), " · expires ", time(asked.expiresAt)),
       h(
         "div",
@@ -89,8 +90,22 @@ export function approvalCard(asked, onAnswered) {
   return card;
 }
 
+export function approvalState(asked) {
+  return badge(...(STATES[asked.state] ?? [asked.state, ""]));
+}
+
 function answeredCard(asked) {
-  return h("div", { className: "line" }, badge(asked.state), " ", h("strong", {}, asked.tool), " ", time(asked.decidedAt ?? asked.createdAt), asked.note && ` “${asked.note}”`, codeBlock(asked.edited ?? asked.arguments));
+  const note = asked.note && ` “${asked.note}”`;
+  return h("div", { className: "line" }, approvalState(asked), " ", h("strong", {}, asked.tool), " ", time(asked.decidedAt ?? asked.createdAt), note, valueList(asked.edited ?? asked.arguments));
+}
+
+function heldRule(rule, onEnded) {
+  const end = async () => {
+    if (!(await ask("End this rule?", [], { yes: "End it", danger: true, text: rule.words }))) return;
+    await post(`/rules/${rule.id}/revoke`);
+    await onEnded();
+  };
+  return h("div", { className: "line row" }, h("span", { className: "grow" }, rule.words), button("End this rule", end, { "aria-label": `End the rule: ${rule.words}` }));
 }
 
 function ruleCard(rule, onAnswered) {

@@ -1,8 +1,8 @@
 // What Annabelle remembers, why, and how to correct or forget it; the profile, the persona and a timeline.
 import { callTool, get, hubNow, post } from "../api.js";
-import { ask, badge, button, count, dayOf, describeError, details, h, makeField, replace, table, time, toast } from "../dom.js";
+import { ask, badge, button, count, dayOf, describeError, details, h, makeField, pairs, replace, table, time, toast, valueField } from "../dom.js";
 import { markdown } from "../markdown.js";
-import { addDays, dayTitle, readLines } from "./skills.js";
+import { addDays, dayTitle } from "./skills.js";
 
 const CATEGORIES = ["preference", "background", "pattern", "project", "contact", "decision"];
 const TABS = [
@@ -197,7 +197,7 @@ function explain({ fact, source, said, earlier, later, retired_by: retiredBy }, 
     ["Replaced by", later.length && others(later)],
     ["History since", fact.retired_at && [time(fact.retired_at), `, ${fact.retired_because}${retiredBy ? ` by ${retiredBy}` : ""}`]],
   ];
-  return h("dl", { className: "pairs" }, rows.filter(([, value]) => value && (!Array.isArray(value) || value.some(Boolean))).map(([label, value]) => [h("dt", {}, label), h("dd", {}, value)]));
+  return pairs(rows.filter(([, value]) => value && (!Array.isArray(value) || value.some(Boolean))));
 }
 
 // Timeline
@@ -313,9 +313,11 @@ function* leaves(section, path) {
 
 /** Sends only what was changed, so that what others change meanwhile stays. */
 function profileForm(fields, held, memory, again, { more = [], added = () => [] } = {}) {
-  const inputs = fields.map((one) => ({ ...one, input: profileField(one, held.untrusted_fields) }));
+  const note = (path) => (held.untrusted_fields.includes(path.join(".")) ? "Others may have written this." : "");
+  const inputs = fields.map((one) => ({ ...one, input: valueField(one.label, one.value, { rows: one.long ? 8 : 3, note: note(one.path) }) }));
   const save = async () => {
-    const changes = inputs.filter((one) => one.input.read() !== one.input.before).map((one) => [one.path, one.input.parse(one.input.read())]);
+    const changed = inputs.filter((one) => one.input.read() !== one.input.before);
+    const changes = changed.map((one) => [one.path, one.input.read().trim() ? one.input.value() : null]);
     const updates = {};
     for (const [path, value] of [...changes, ...added()]) {
       let place = updates;
@@ -328,27 +330,6 @@ function profileForm(fields, held, memory, again, { more = [], added = () => [] 
     await again();
   };
   return h("form", { className: "card", onsubmit: (event) => event.preventDefault() }, inputs.map((one) => one.input.element), more, button("Save", save, { type: "submit", className: "primary" }));
-}
-
-function profileField({ path, label, value, long }, untrusted) {
-  const isList = Array.isArray(value) && value.every((one) => typeof one === "string");
-  const isText = typeof value === "string";
-  const before = isList ? value.join("\n") : isText ? value : JSON.stringify(value);
-  const hint = [isList && "One per line.", typeof value === "object" && !isList && "As JSON.", untrusted.includes(path.join(".")) && "Others may have written this."].filter(Boolean).join(" ");
-  const tall = isList || long || before.length > 80 || before.includes("\n");
-  const field = makeField({ name: label, label, value: before, hint, kind: tall ? "textarea" : "text", rows: long ? 8 : 3 });
-  const parse = (text) => {
-    if (!text.trim()) return null;
-    if (isList) return readLines(text);
-    if (isText) return text;
-    try {
-      return JSON.parse(text);
-    } catch (error) {
-      if (value && typeof value === "object") throw new Error(`${label} is not valid JSON: ${error.message}`);
-      return text;
-    }
-  };
-  return { ...field, before, parse };
 }
 
 async function drawVersions(memory, again) {

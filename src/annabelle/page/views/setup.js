@@ -7,7 +7,7 @@ import { show as showModels } from "./system_models.js";
 const ABOUT = [
   { name: "USER_NAME", label: "What Annabelle calls you" },
   { name: "USER_TIMEZONE", label: "Your time zone, as in Europe/Berlin" },
-  { name: "USER_LANGUAGE", label: "The language it answers in, as in German" },
+  { name: "USER_LANGUAGE", label: "The language it answers in, as in German; empty for that of each message" },
 ];
 const TO_TRY = ["what files do I have?", "put oat milk on my shopping list", "remember that my dog is called Rex"];
 
@@ -26,8 +26,8 @@ export async function render(root) {
     root,
     h("h1", {}, "Welcome to Annabelle"),
     h("p", {}, "Three steps, each of which can be left out. Nothing is final: all of it is under System."),
-    h("section", { className: "card" }, models),
     h("section", { className: "card" }, h("h2", {}, "About you"), fields.map((one) => one.element), button("Keep", save, { className: "primary" })),
+    h("section", { className: "card" }, models),
     h("section", { className: "card" }, h("h2", {}, "Your accounts"), h("p", {}, h("a", { href: "#/system/accounts" }, "Connect mail, calendar and chat apps"), " now or later.")),
     h(
       "section",

@@ -1,6 +1,7 @@
 // What Annabelle does by itself: the coming week, every skill with its runs, and all that can be changed about one.
 import { get, hubNow, post } from "../api.js";
-import { ask, badge, button, codeBlock, dayOf, describeError, details, h, makeField, replace, table, time, toast } from "../dom.js";
+import { ask, badge, button, codeBlock, dayOf, describeError, details, h, makeField, pairs, replace, table, time, toast } from "../dom.js";
+import { onNews } from "../live.js";
 
 const DAYS = 7;
 const MOST_TIMES = 4;
@@ -14,24 +15,17 @@ const MISSED = [
 ];
 
 export async function render(root, place) {
-  const view = { root, number: place.rest[0], gone: false, pressed: null, wanted: null };
+  const view = { root, number: place.rest[0], gone: false, pressed: null };
   view.draw = () => drawAgain(view, view.number === undefined ? drawAll : drawOne);
   await view.draw();
   if (place.query.has("edit")) root.querySelector('[data-key="edit"]')?.click();
   const note = (event) => (view.pressed = event.target.dataset?.key ?? null);
-  const onNews = (event) => {
-    if (!["message", "done", "approval"].includes(event.detail.type) || view.wanted) return;
-    // Many events at once are one look, and a form that is open stays as it is.
-    view.wanted = setTimeout(() => {
-      view.wanted = null;
-      if (!view.gone && !root.querySelector("form")) view.draw().catch(() => {});
-    }, 500);
-  };
   root.addEventListener("click", note);
-  window.addEventListener("annabelle", onNews);
+  // A form that is open stays as it is.
+  const end = onNews(async () => view.gone || root.querySelector("form") || view.draw(), ["message", "done", "approval"]);
   return () => {
     view.gone = true;
-    window.removeEventListener("annabelle", onNews);
+    end();
   };
 }
 
@@ -52,7 +46,7 @@ async function drawAll(view) {
   const off = skills.filter((one) => !one.enabled && one.confirmedAt);
   const cards = (list) => h("div", { className: "grid" }, list.map((one) => skillCard(one, view)));
   return [
-    h("h1", {}, "Skills"),
+    h("div", { className: "row" }, h("h1", {}, "Skills"), button("New skill", askForSkill, { className: "primary tools" })),
     h("h2", {}, "The coming week"),
     drawWeek(upcoming.fires, on),
     h("h2", {}, "What runs by itself"),
@@ -63,6 +57,18 @@ async function drawAll(view) {
     h("h2", {}, "Past runs"),
     drawRuns(past.fires),
   ];
+}
+
+/** A skill is an order, so it is given in the chat, where Annabelle asks back about what is not clear. */
+async function askForSkill() {
+  const fields = [
+    { name: "when", label: "When", required: true, hint: "As in: every weekday at 8:30, tomorrow at 9, every 2 hours" },
+    { name: "what", label: "What Annabelle should do", kind: "textarea", rows: 3, required: true },
+  ];
+  const given = await ask("A new skill", fields, { yes: "Ask Annabelle to do it" });
+  if (!given) return;
+  const made = await post("/message", { text: `${given.when.trim()}: ${given.what.trim()}`, channel: "page", chatId: "main" });
+  location.hash = `#/chat/${made.threadId}`;
 }
 
 /** Seven columns; on a phone they stand below each other. What runs more often than every hour would fill them. */
@@ -117,8 +123,15 @@ function skillCard(skill, view) {
     "section",
     { className: "card", "aria-labelledby": heading },
     h("h3", { id: heading }, h("a", { href: `#/skills/${skill.skillId}` }, skill.name), " ", stateBadge(skill)),
+    skill.instructions && !isReminder(skill) && h("p", { className: "beginning" }, skill.instructions),
     summary(skill),
-    h("div", { className: "row" }, switchButton(skill, view), skill.confirmedAt && runButton(skill, view), h("a", { className: "button", href: `#/skills/${skill.skillId}?edit`, "aria-label": `Edit ${skill.name}` }, "Edit")),
+    h(
+      "div",
+      { className: "row" },
+      switchButton(skill, view),
+      skill.confirmedAt && runButton(skill, view),
+      h("a", { className: "button", href: `#/skills/${skill.skillId}?edit`, "aria-label": `Edit ${skill.name}` }, "Edit"),
+    ),
   );
 }
 
@@ -197,7 +210,7 @@ async function drawOne(view) {
     drawOrder(skill),
     skill.plan && !isReminder(skill) ? details("The call it makes", codeBlock(skill.plan), { id: "call" }) : null,
     skill.preflight ? details("The call that shows whether there is anything to do", codeBlock(skill.preflight), { id: "preflight" }) : null,
-    h("h2", {}, "Webhook"),
+    h("h2", {}, "Set off by another program (webhook)"),
     drawWebhook(skill),
     h("h2", {}, "Past runs"),
     drawRuns(fires),
@@ -213,7 +226,7 @@ function drawOrder(skill) {
   const order = { ...skill.order, madeAfter: skill.madeAfter };
   const names = { tools: "Tools it may use", orders: "Taken as your order", receivers: "Receivers", files: "Files", pages: "Pages", token_budget: "Tokens a run", madeAfter: "Made after reading from outside" };
   const shown = Object.entries(names).filter(([name]) => (Array.isArray(order[name]) ? order[name].length : order[name]));
-  return h("dl", { className: "pairs" }, shown.map(([name, label]) => [h("dt", {}, label), h("dd", {}, [order[name]].flat().map((one) => h("div", {}, String(one))))]));
+  return pairs(shown.map(([name, label]) => [label, [order[name]].flat().map((one) => h("div", {}, String(one)))]));
 }
 
 function deleteButton(skill) {
@@ -307,7 +320,7 @@ function findChanges(fields) {
   return body;
 }
 
-export function readLines(text) {
+function readLines(text) {
   return text.split("\n").map((one) => one.trim()).filter(Boolean);
 }
 

@@ -57,8 +57,3 @@ export async function restart(path = "/restart") {
     if (now.startedAt !== before && now.phase === "ready") return location.reload();
   }
 }
-
-/** A command to type in a terminal. */
-export function command(text) {
-  return h("pre", { className: "code", tabIndex: 0 }, text);
-}

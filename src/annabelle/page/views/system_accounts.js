@@ -1,7 +1,6 @@
 // Accounts: what is connected, forms for mailboxes and Google, and the command for what needs a terminal.
 import { get, post } from "../api.js";
-import { ask, badge, button, describeError, h, replace, toast } from "../dom.js";
-import { command } from "./system.js";
+import { ask, badge, button, codeBlock, describeError, h, replace, toast } from "../dom.js";
 
 const TITLES = { google: "Google: mail and calendar", mail: "A mailbox, with its calendar", telegram: "Your own Telegram account" };
 const STATES = { connected: ["connected", "good"], missing: ["not connected", ""], damaged: ["its file cannot be read", "bad"] };
@@ -70,6 +69,6 @@ function accountCard(one, redraw) {
     await redraw();
   };
   const form = h("div", { className: "row" }, button(there ? "Connect another" : "Connect a mailbox", () => connect({})), there && button("Forget it", remove, { className: "danger" }));
-  const words = [h("p", {}, there ? "To connect it again, or to forget it, type in a terminal" : "It is connected in a terminal:"), command(there ? `${one.command}\nannabelle connect remove ${one.kind}` : one.command)];
+  const words = [h("p", {}, there ? "To connect it again, or to forget it, type in a terminal" : "It is connected in a terminal:"), codeBlock(there ? `${one.command}\nannabelle connect remove ${one.kind}` : one.command)];
   return h("section", { className: "card", data: { account: one.kind } }, h("h3", {}, TITLES[one.kind], " ", badge(...STATES[one.state])), one.account && h("p", {}, one.account), { google: googleActions(one, redraw), mail: form }[one.kind] ?? words);
 }

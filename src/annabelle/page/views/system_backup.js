@@ -1,7 +1,7 @@
 // Backups: making, downloading, restoring and deleting them.
 import { get, getBlob, post } from "../api.js";
-import { ask, button, bytes, h, replace, table, time, toast } from "../dom.js";
-import { command, restart } from "./system.js";
+import { ask, button, bytes, codeBlock, h, replace, table, time, toast } from "../dom.js";
+import { restart } from "./system.js";
 
 export async function show(root) {
   const list = h("div");
@@ -21,7 +21,7 @@ export async function show(root) {
     h("p", {}, "A backup is everything in one file: conversations, memory, skills, settings and your files. Keep it as safe as the home: whoever has it can read it."),
     h("div", { className: "row" }, button("Make a backup", make, { className: "primary" })),
     h("p", {}, "Keys, tokens and accounts are not in these. To have them in it, encrypted with a passphrase, type in a terminal"),
-    command("annabelle backup annabelle.backup"),
+    codeBlock("annabelle backup annabelle.backup"),
     list,
   );
 }

@@ -10,7 +10,7 @@ export async function show(root) {
   const draw = async () => {
     const found = await get("/models");
     drawDownloads(downloads, found.downloads, draw);
-    replace(body, answering(found), uses(found.uses), options(found.options, draw));
+    replace(body, answering(found), options(found.options, draw), uses(found.uses));
     running = found.downloads.some((one) => one.state === "running");
   };
   // Only the bars move while something is fetched: somebody may be typing below.
@@ -40,7 +40,7 @@ function uses(rows) {
     { label: "Model", cell: (one) => h("code", {}, one.model) },
     { label: "Setting", cell: change },
   ];
-  return [h("h3", {}, "Which model is used for what"), table(columns, rows, { caption: "Models and what they are used for" })];
+  return details("Which model is used for what", table(columns, rows, { caption: "Models and what they are used for" }));
 }
 
 function options(rows, redraw) {

@@ -1,6 +1,6 @@
 // Security: what was refused, asked, found or changed; whether the record of it is whole; and who holds tokens.
 import { get, post } from "../api.js";
-import { ask, badge, button, h, makeField, replace, table, time, toast } from "../dom.js";
+import { ask, badge, button, details, h, makeField, replace, table, time, toast, valueList } from "../dom.js";
 
 const KINDS = ["tool", "scan", "approval", "rule", "config", "login", "message", "stop", "server", "forget", "audit"];
 
@@ -12,7 +12,7 @@ export async function show(root) {
     name: "kind",
     label: "Which records",
     kind: "select",
-    options: [{ value: "safety", label: "all about safety" }, ...KINDS, { value: "", label: "everything" }],
+    options: [{ value: "safety", label: "all that matters for safety" }, ...KINDS, { value: "", label: "everything" }],
     value: "safety",
   });
   const drawRecords = async () => {
@@ -46,12 +46,14 @@ export async function show(root) {
 }
 
 function recordTable(rows) {
-  const words = (value) => (Array.isArray(value) ? value.join(", ") : typeof value === "object" ? JSON.stringify(value) : value);
-  const facts = (one) => Object.entries(one.facts).filter(([, value]) => value !== null && value !== "").map(([name, value]) => [h("span", { className: "hint" }, `${name} `), `${words(value)} `]);
+  const facts = ({ facts: all }) => {
+    const shown = Object.entries(all).filter(([name, value]) => typeof value === "string" && value && !/(_id|hash|token)$/.test(name));
+    return details(shown.map(([, value]) => value).join(" · ") || "Details", valueList(all));
+  };
   const columns = [
     { label: "Time", cell: (one) => time(one.at) },
     { label: "Kind", cell: (one) => badge(one.kind) },
-    { label: "Facts", cell: facts },
+    { label: "What", cell: facts },
   ];
   return table(columns, rows, { caption: "Audit records", empty: "There is no such record." });
 }

@@ -1,30 +1,18 @@
 // Servers: how they are, what they can do, and the word of the owner on those that were added.
 import { get, post } from "../api.js";
-import { ask, badge, button, codeBlock, details, h, replace, time, toast } from "../dom.js";
+import { ask, badge, button, codeBlock, details, h, replace, time, toast, toolSentence } from "../dom.js";
+import { drawRows } from "../live.js";
 import { poll } from "./system.js";
 
 const HELD = ["waiting", "quarantined", "rejected"];
 const COLOURS = { ready: "good", down: "bad", quarantined: "bad", rejected: "bad", waiting: "wait", starting: "wait", restarting: "wait" };
 
 export async function show(root) {
-  const shown = new Map();
   const list = h("div");
   const draw = async () => {
     const { servers } = await get("/servers");
     servers.sort((one, other) => HELD.includes(other.state) - HELD.includes(one.state));
-    for (const server of servers) {
-      const before = shown.get(server.name);
-      const state = JSON.stringify(server);
-      // Only what has changed is drawn again: somebody may be reading in another.
-      if (before?.state === state) continue;
-      const element = serverCard(server, draw, before?.element.open ?? HELD.includes(server.state));
-      before?.element.replaceWith(element);
-      shown.set(server.name, { state, element });
-    }
-    const names = servers.map((one) => one.name);
-    for (const name of [...shown.keys()].filter((one) => !names.includes(one))) shown.delete(name);
-    const wanted = names.map((name) => shown.get(name).element);
-    if (wanted.length !== list.children.length || wanted.some((one, place) => list.children[place] !== one)) replace(list, wanted);
+    drawRows(list, servers, (one) => one.name, (one) => serverCard(one, draw));
   };
   await draw();
   replace(
@@ -36,7 +24,7 @@ export async function show(root) {
   return poll(3, draw);
 }
 
-function serverCard(server, redraw, open) {
+function serverCard(server, redraw) {
   const body = h("div");
   const card = details(
     [h("strong", {}, server.name), " ", badge(stateOf(server), server.missing ? "wait" : COLOURS[server.state]), h("span", { className: "hint" }, ` ${server.label} · ${server.tools} tools`)],
@@ -45,7 +33,7 @@ function serverCard(server, redraw, open) {
   );
   const fill = () => card.open && !body.childElementCount && fillCard(body, server, redraw);
   card.addEventListener("toggle", fill);
-  card.open = open;
+  card.open = HELD.includes(server.state);
   return card;
 }
 
@@ -92,7 +80,7 @@ async function drawTools(place, name) {
     place,
     details(
       `Tools (${found.length})`,
-      h("ul", {}, found.map((one) => h("li", {}, h("code", {}, one.name), " ", one.annotations.read_only && badge("only reads"), " ", one.description.split("\n")[0]))),
+      h("ul", {}, found.map((one) => h("li", {}, h("code", {}, one.name), " ", one.annotations.read_only && badge("only reads"), " ", toolSentence(one.description)))),
     ),
   );
 }

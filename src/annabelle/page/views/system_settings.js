@@ -1,7 +1,7 @@
 // Settings: a form for each, made of what the hub says of it. Secrets can be set and are never shown.
 import { get, post } from "../api.js";
-import { badge, button, describeError, details, h, makeField, replace, toast } from "../dom.js";
-import { command, restartNeeded } from "./system.js";
+import { badge, button, codeBlock, describeError, details, h, makeField, replace, toast } from "../dom.js";
+import { restartNeeded } from "./system.js";
 
 const SOURCES = { environment: "set by the environment", home: "set by you" };
 
@@ -86,7 +86,7 @@ function fillRow(body, setting, save) {
     setting.origin === "environment" && h("p", { className: "hint" }, "The environment sets it, and the environment comes before what is set here."),
     problem,
     setting.terminalOnly
-      ? [h("p", {}, "It reaches beyond this home, so it is set in a terminal:"), command(`annabelle config set ${setting.name}`)]
+      ? [h("p", {}, "It reaches beyond this home, so it is set in a terminal:"), codeBlock(`annabelle config set ${setting.name}`)]
       : [
           field.element,
           h(

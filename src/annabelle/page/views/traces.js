@@ -1,6 +1,7 @@
 // The turns of late, and one of them as a waterfall: what happened when, in which layer, and what it took.
 import { get } from "../api.js";
-import { badge, button, codeBlock, count, details, h, money, replace, table, time } from "../dom.js";
+import { badge, button, codeBlock, count, details, h, money, pairs, replace, table, time } from "../dom.js";
+import { onNews } from "../live.js";
 import { markdown } from "../markdown.js";
 import { plotWidth, rowPlot } from "../plot.js";
 
@@ -27,17 +28,8 @@ export async function render(root, { rest }) {
     else drawTurns(root, (await get("/traces", { limit: PAGE })).turns, older);
   };
   await draw();
-  let waiting = null;
-  const redraw = (event) => {
-    if (event.detail.type !== "done" || root.contains(document.activeElement) || root.querySelector("li details[open], .tool[open]")) return;
-    clearTimeout(waiting);
-    waiting = setTimeout(() => draw().catch(() => {}), 300);
-  };
-  window.addEventListener("annabelle", redraw);
-  return () => {
-    clearTimeout(waiting);
-    window.removeEventListener("annabelle", redraw);
-  };
+  const isRead = () => root.contains(document.activeElement) || root.querySelector("li details[open], .tool[open]");
+  return onNews(async () => isRead() || draw(), ["done"]);
 }
 
 function drawTurns(root, newest, older) {
@@ -79,6 +71,7 @@ function drawTrace(root, trace) {
     saidSection(trace, find("turn.finished")),
     factList(trace, find("model.called", "model.called_aside"), find("tool.finished", "tool.failed")),
     errorSection(trace.events.filter(isError)),
+    section("In words", pairs(trace.summary.map((one) => [one.heading, one.text]))),
     section("Waterfall", waterfall(trace)),
     section("Prompt", find("context.built").map((one) => promptPart(one.data, width))),
     section("Tools offered", find("tools.selected").map((one) => offerPart(one.data))),
@@ -86,15 +79,13 @@ function drawTrace(root, trace) {
     section("Model calls", modelTable(find("model.called", "model.called_aside"))),
     section("Tool calls", toolParts(find)),
     section("Scans", scanTable(find("content.scanned"))),
-    details("In words, as in the terminal", h("dl", { className: "facts" }, trace.summary.map((one) => [h("dt", {}, one.heading), h("dd", {}, one.text)]))),
-    h("p", { className: "hint" }, "In a terminal: ", h("code", {}, `annabelle trace ${trace.traceId}`)),
   );
 }
 
 /** A part of the page, if there is something in it. On a phone it opens when it is wanted. */
 function section(title, ...content) {
   const shown = content.flat(Infinity).filter(Boolean);
-  const open = ["Errors", "Waterfall"].includes(title) || !matchMedia("(max-width: 45rem)").matches;
+  const open = ["Errors", "In words", "Waterfall"].includes(title) || !matchMedia("(max-width: 45rem)").matches;
   return shown.length ? h("section", { "aria-label": title }, details(h("h2", {}, title), shown, { open })) : null;
 }
 
@@ -123,7 +114,7 @@ function factList(trace, calls, tools) {
     Cost: calls.length ? money(priced ? sum("cost_usd") : null) : "–",
     "Tool calls": count(tools.length),
   };
-  return h("dl", { className: "facts" }, Object.entries(facts).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+  return pairs(Object.entries(facts));
 }
 
 function isError({ data }) {
