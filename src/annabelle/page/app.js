@@ -1,19 +1,30 @@
 // The frame of the page: who is here, the views, and the buttons that are always at hand.
 import { canKeepSession, followEvents, get, hasKey, on, post, setKey } from "./api.js";
 import { ask, badge, button, describeError, h, replace, setTimeZone, toast } from "./dom.js";
+import * as chat from "./views/chat.js";
+import * as costs from "./views/costs.js";
+import * as feed from "./views/feed.js";
+import * as goals from "./views/goals.js";
+import * as inbox from "./views/inbox.js";
+import * as memory from "./views/memory.js";
+import * as setup from "./views/setup.js";
+import * as skills from "./views/skills.js";
+import * as system from "./views/system.js";
+import * as traces from "./views/traces.js";
 
-// A view exports `render(root, place)`, and may return what is done when it is left.
+// A view has `render(root, place)`, which may return what is done when the view is left. All are loaded at the start: a browser
+// does not fetch a module again that it could not get once, so one that is wanted while the hub is away would never come.
 const VIEWS = [
-  { name: "chat", title: "Chat" },
-  { name: "inbox", title: "Inbox" },
-  { name: "goals", title: "Goals" },
-  { name: "feed", title: "Feed" },
-  { name: "skills", title: "Skills", owner: true },
-  { name: "memory", title: "Memory" },
-  { name: "costs", title: "Costs", owner: true },
-  { name: "traces", title: "Traces", owner: true },
-  { name: "system", title: "System", owner: true },
-  { name: "setup", title: "Set up", owner: true, hidden: true },
+  { name: "chat", render: chat.render, title: "Chat" },
+  { name: "inbox", render: inbox.render, title: "Inbox" },
+  { name: "goals", render: goals.render, title: "Goals" },
+  { name: "feed", render: feed.render, title: "Feed" },
+  { name: "skills", render: skills.render, title: "Skills", owner: true },
+  { name: "memory", render: memory.render, title: "Memory" },
+  { name: "costs", render: costs.render, title: "Costs", owner: true },
+  { name: "traces", render: traces.render, title: "Traces", owner: true },
+  { name: "system", render: system.render, title: "System", owner: true },
+  { name: "setup", render: setup.render, title: "Set up", owner: true, hidden: true },
 ];
 
 const app = document.getElementById("app");
@@ -180,13 +191,6 @@ function onKey(event) {
   }
 }
 
-/** The file of a view, or a part of one, that is fetched when it is first wanted. */
-export function load(name) {
-  return import(`./views/${name}.js`).catch(() => {
-    throw new Error("This part of the page could not be loaded. It is tried again when Annabelle can be reached.");
-  });
-}
-
 export async function show() {
   if (location.hash === "#main") return main.focus();
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
@@ -211,8 +215,7 @@ export async function show() {
   const note = (event) => missed.push(event.detail);
   window.addEventListener("annabelle", note);
   try {
-    const module = await load(view.name);
-    const done = await module.render(root, place);
+    const done = await view.render(root, place);
     if (main.contains(root)) leave = done;
     else done?.();
   } catch (error) {

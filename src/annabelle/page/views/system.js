@@ -1,24 +1,33 @@
 // The install itself, for its owner. Each tab is a file of its own that exports `show(root, place)`.
 import { get, on, post } from "../api.js";
-import { load, show as showAgain } from "../app.js";
+import { show as showAgain } from "../app.js";
 import { badge, button, describeError, h, replace, toast } from "../dom.js";
+import * as accounts from "./system_accounts.js";
+import * as backup from "./system_backup.js";
+import * as diagnosis from "./system_diagnosis.js";
+import * as logs from "./system_logs.js";
+import * as models from "./system_models.js";
+import * as overview from "./system_overview.js";
+import * as security from "./system_security.js";
+import * as servers from "./system_servers.js";
+import * as settings from "./system_settings.js";
 
 const TABS = {
-  overview: "Overview",
-  servers: "Servers",
-  models: "Models",
-  accounts: "Accounts",
-  security: "Security",
-  diagnosis: "Diagnosis",
-  settings: "Settings",
-  backup: "Backup",
-  logs: "Logs",
+  overview: { title: "Overview", part: overview },
+  servers: { title: "Servers", part: servers },
+  models: { title: "Models", part: models },
+  accounts: { title: "Accounts", part: accounts },
+  security: { title: "Security", part: security },
+  diagnosis: { title: "Diagnosis", part: diagnosis },
+  settings: { title: "Settings", part: settings },
+  backup: { title: "Backup", part: backup },
+  logs: { title: "Logs", part: logs },
 };
 let clicked = false;
 
 export async function render(root, place) {
   const name = Object.hasOwn(TABS, place.rest[0]) ? place.rest[0] : "overview";
-  const links = Object.entries(TABS).map(([one, title]) =>
+  const links = Object.entries(TABS).map(([one, { title }]) =>
     h("a", { href: `#/system/${one}`, "aria-current": one === name && "page", onclick: () => (clicked = true) }, title),
   );
   const body = h("div", {}, h("p", { className: "empty", role: "status" }, "Loading …"));
@@ -27,8 +36,7 @@ export async function render(root, place) {
   if (clicked) root.querySelector(".tabs [aria-current]").focus();
   clicked = false;
   try {
-    const { show } = await load(`system_${name}`);
-    return await show(body, { ...place, rest: place.rest.slice(1) });
+    return await TABS[name].part.show(body, { ...place, rest: place.rest.slice(1) });
   } catch (error) {
     replace(body, h("p", { className: "problem", role: "alert" }, describeError(error)));
     return on("back", showAgain);
