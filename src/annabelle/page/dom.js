@@ -187,7 +187,12 @@ export function codeBlock(value) {
 let zone;
 
 export function setTimeZone(name) {
-  zone = name;
+  try {
+    new Intl.DateTimeFormat(undefined, { timeZone: name });
+    zone = name;
+  } catch {
+    zone = undefined; // a name that only the hub's machine knows
+  }
 }
 
 const formats = new Map();
