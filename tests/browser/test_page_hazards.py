@@ -200,3 +200,41 @@ def test_a_connection_that_died_in_silence_is_made_again(visit: Visit) -> None:
     page.clock.fast_forward(70_000)
     page.clock.run_for(10_000)
     wait_for(lambda: page.evaluate("1") and [url for url in asked if url.endswith("/events")], "another stream")
+
+
+@pytest.mark.req("UX-02")
+def test_a_tab_that_was_left_open_changes_only_what_is_changed_in_it(visit: Visit, hub: HubProcess) -> None:
+    hub.http.post("/costs/budget", json={"dayUsd": 50, "monthUsd": 500})
+    goal = hub.http.post("/goals", json={"title": "Old title", "description": "Old"}).json()["goalId"]
+    page = visit.sign_in()
+    visit.go("costs")
+    page.get_by_role("button", name="Change budgets …").click()
+    hub.http.post("/costs/budget", json={"dayUsd": 2})  # somewhere else
+    page.get_by_label("The most a month may cost").fill("no money")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("dialog")).to_contain_text("no amount of money")
+    page.get_by_label("The most a month may cost").fill("100")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".toast").get_by_text("The budgets are changed.")).to_be_visible()
+    budgets = hub.http.get("/costs/budget").json()
+    assert (budgets["day"]["capUsd"], budgets["month"]["capUsd"]) == (2, 100)
+    visit.go(f"goals/{goal}")
+    page.get_by_role("button", name="Edit", exact=True).click()
+    hub.http.post(f"/goals/{goal}/update", json={"description": "New"})
+    page.get_by_label("Title").fill("New title")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("h1")).to_have_text("New title")
+    found = hub.http.get(f"/goals/{goal}").json()
+    assert (found["title"], found["description"]) == ("New title", "New")
+    hub.http.post("/costs/budget", json={"dayUsd": None, "monthUsd": None})
+
+
+@pytest.mark.req("UX-02")
+def test_a_secret_is_not_lost_by_a_press_of_save(visit: Visit, hub: HubProcess) -> None:
+    hub.http.post("/settings", json={"name": "GROQ_API_KEY", "value": "gsk-0123456789abcdef"})
+    page = visit.sign_in()
+    visit.go("system/settings?search=GROQ_API_KEY")
+    page.locator("[data-setting=GROQ_API_KEY] summary").click()
+    page.get_by_role("button", name="Save GROQ_API_KEY").click()
+    expect(page.get_by_text("Nothing was typed, so nothing is changed.")).to_be_visible()
+    assert "gsk-0123456789abcdef" in hub.home.settings_file.read_text()

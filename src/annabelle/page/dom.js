@@ -122,6 +122,11 @@ export async function askUntilDone(title, fields, options, work) {
   }
 }
 
+/** What differs from what the fields held before. All else stays as it is by now: somebody may have changed it in another tab. */
+export function onlyChanged(fields, given) {
+  return Object.fromEntries(fields.filter((one) => given[one.name] !== one.value).map((one) => [one.name, given[one.name]]));
+}
+
 const COMPOSING = 229; // one browser ends a composition before it tells of the Enter that did
 
 /** A listener for keys in a text: Enter does `work`, Shift and Enter begins a new line. */
