@@ -84,6 +84,7 @@ def test_what_was_typed_outlives_a_look_at_another_view_a_reload_and_a_failure(v
     words.press("Enter")
     expect(page.locator(".toast")).to_contain_text("cannot be reached")
     expect(words).to_have_value("Dear Ada, about the money")
+    expect(page.locator("#connection")).to_be_hidden()  # all but this request comes through
     page.unroute("**/message")
     words.press("Enter")
     expect(page.locator(".message.own").get_by_text("Dear Ada")).to_be_visible()
@@ -168,3 +169,72 @@ def test_switching_views_leaves_no_stream_open(visit: Visit, hub: HubProcess) ->
     for view in views * 4:
         visit.go(view)
     assert wait_for(lambda: count_streams(hub) <= 8, "an end of what was opened")
+
+
+@pytest.mark.req("UX-02")
+def test_a_busy_hour_leaves_requests_for_its_person(visit: Visit, hub: HubProcess) -> None:
+    hub.http.post("/goals", json={"title": "Busy"})
+    page = visit.sign_in()
+    visit.go("goals")
+    page.clock.install()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    for _ in range(100):
+        page.evaluate("window.dispatchEvent(new CustomEvent('annabelle', { detail: { type: 'tool_start' } }))")
+        page.clock.run_for(100)
+    page.clock.run_for(5000)
+    refreshed = sum("/goals" in url for url in asked)
+    assert 1 <= refreshed <= 8, asked
+
+
+@pytest.mark.req("UX-02")
+def test_a_connection_that_died_in_silence_is_made_again(visit: Visit) -> None:
+    page = visit.sign_in()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.clock.install()
+    page.reload()
+    page.wait_for_selector("header")
+    wait_for(lambda: page.evaluate("1") and [url for url in asked if url.endswith("/events")], "a stream")
+    asked.clear()
+    page.clock.fast_forward(70_000)
+    page.clock.run_for(10_000)
+    wait_for(lambda: page.evaluate("1") and [url for url in asked if url.endswith("/events")], "another stream")
+
+
+@pytest.mark.req("UX-02")
+def test_a_tab_that_was_left_open_changes_only_what_is_changed_in_it(visit: Visit, hub: HubProcess) -> None:
+    hub.http.post("/costs/budget", json={"dayUsd": 50, "monthUsd": 500})
+    goal = hub.http.post("/goals", json={"title": "Old title", "description": "Old"}).json()["goalId"]
+    page = visit.sign_in()
+    visit.go("costs")
+    page.get_by_role("button", name="Change budgets …").click()
+    hub.http.post("/costs/budget", json={"dayUsd": 2})  # somewhere else
+    page.get_by_label("The most a month may cost").fill("no money")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("dialog")).to_contain_text("no amount of money")
+    page.get_by_label("The most a month may cost").fill("100")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".toast").get_by_text("The budgets are changed.")).to_be_visible()
+    budgets = hub.http.get("/costs/budget").json()
+    assert (budgets["day"]["capUsd"], budgets["month"]["capUsd"]) == (2, 100)
+    visit.go(f"goals/{goal}")
+    page.get_by_role("button", name="Edit", exact=True).click()
+    hub.http.post(f"/goals/{goal}/update", json={"description": "New"})
+    page.get_by_label("Title").fill("New title")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("h1")).to_have_text("New title")
+    found = hub.http.get(f"/goals/{goal}").json()
+    assert (found["title"], found["description"]) == ("New title", "New")
+    hub.http.post("/costs/budget", json={"dayUsd": None, "monthUsd": None})
+
+
+@pytest.mark.req("UX-02")
+def test_a_secret_is_not_lost_by_a_press_of_save(visit: Visit, hub: HubProcess) -> None:
+    hub.http.post("/settings", json={"name": "GROQ_API_KEY", "value": "gsk-0123456789abcdef"})
+    page = visit.sign_in()
+    visit.go("system/settings?search=GROQ_API_KEY")
+    page.locator("[data-setting=GROQ_API_KEY] summary").click()
+    page.get_by_role("button", name="Save GROQ_API_KEY").click()
+    expect(page.get_by_text("Nothing was typed, so nothing is changed.")).to_be_visible()
+    assert "gsk-0123456789abcdef" in hub.home.settings_file.read_text()

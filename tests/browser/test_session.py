@@ -75,3 +75,13 @@ def test_a_link_signs_one_browser_in_and_many_links_as_many(hub: HubProcess) -> 
     with ThreadPoolExecutor(50) as pool:
         assert sorted(pool.map(open_link, [codes[0]] * 50)) == [200] + [401] * 49
         assert list(pool.map(open_link, codes[1:])) == [200] * 8
+
+
+@pytest.mark.req("UX-02")
+def test_signing_out_clears_the_cookie(visit: Visit) -> None:
+    page = visit.sign_in()
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_role("dialog").get_by_role("button", name="Sign out").click()
+    expect(page.get_by_text("annabelle open", exact=True)).to_be_visible()
+    assert visit.context.cookies() == []
+    assert page.evaluate("localStorage.getItem('annabelle-key')") is None

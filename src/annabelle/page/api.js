@@ -23,6 +23,14 @@ function tell(event) {
   if (event === "lost" ? !reachable : event === "back" && reachable) return;
   if (event !== "ended") reachable = event === "back";
   for (const listener of listeners[event]) listener();
+  if (event === "lost") tryAgain();
+}
+
+async function tryAgain() {
+  while (!reachable) {
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    await fetch("/health").then(() => tell("back"), () => {});
+  }
 }
 
 /** Whether this browser keeps what a session consists of. One that blocks cookies often throws where storage is named. */

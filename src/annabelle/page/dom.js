@@ -126,6 +126,11 @@ export async function askUntilDone(title, fields, options, work) {
   }
 }
 
+/** What differs from what the fields held before. All else stays as it is by now: somebody may have changed it in another tab. */
+export function onlyChanged(fields, given) {
+  return Object.fromEntries(fields.filter((one) => given[one.name] !== one.value).map((one) => [one.name, given[one.name]]));
+}
+
 const COMPOSING = 229; // one browser ends a composition before it tells of the Enter that did
 
 /** A listener for keys in a text: Enter does `work`, Shift and Enter begins a new line. */
@@ -230,7 +235,12 @@ export function codeBlock(value) {
 let zone;
 
 export function setTimeZone(name) {
-  zone = name;
+  try {
+    new Intl.DateTimeFormat(undefined, { timeZone: name });
+    zone = name;
+  } catch {
+    zone = undefined; // a name that only the hub's machine knows
+  }
 }
 
 const formats = new Map();

@@ -3,21 +3,27 @@ import { on } from "./api.js";
 import { refocus, replace } from "./dom.js";
 
 const SOON = 200;
+const PAUSE = 2000;
 
-/** Calls `work` soon after something happened, of these types or any; many events at once are one call. Returns what ends it. */
+/** Calls `work` soon after something happened, of these types or any. Many events are few calls, and none while nobody
+ * looks: what the page asks by itself counts against the requests that its person has in a minute. Returns what ends it. */
 export function onNews(work, types = null) {
   const begun = new Set();
   let timer = null;
   let again = false;
+  let ran = 0;
   const run = async () => {
     again = false;
     await work().catch(() => {});
-    timer = again ? setTimeout(run, SOON) : null;
+    ran = Date.now();
+    timer = null;
+    if (again) soon();
   };
   const soon = () => {
     again = true;
-    timer ??= setTimeout(run, SOON);
+    if (!document.hidden) timer ??= setTimeout(run, Math.max(SOON, ran + PAUSE - Date.now()));
   };
+  const onSeen = () => again && soon();
   const listener = ({ detail }) => {
     // A piece of text is only news if it is the first sign of a turn.
     const first = !begun.has(detail.message_id);
@@ -25,8 +31,10 @@ export function onNews(work, types = null) {
     if (types ? types.includes(detail.type) : first || !["text", "think", "usage"].includes(detail.type)) soon();
   };
   window.addEventListener("annabelle", listener);
+  document.addEventListener("visibilitychange", onSeen);
   const forget = on("back", soon);
   return () => {
+    document.removeEventListener("visibilitychange", onSeen);
     window.removeEventListener("annabelle", listener);
     forget();
     clearTimeout(timer);

@@ -308,8 +308,8 @@ class RequestGuard:
         authorize_path(identity, scope["path"])
         if identity.kind not in ("agent", "server"):
             rules.rate.check(identity)
-            # Who rotates or revokes their own token gets the answer; there, the token is checked with the change.
-            if not scope["path"].startswith("/tokens"):
+            # Who revokes their own token or signs out gets the answer; there, the token is checked with the change.
+            if not scope["path"].startswith(("/tokens", "/sessions/")):
                 exchange.is_revoked = lambda: rules.identities.is_revoked(identity)
         scope.setdefault("state", {})["identity"] = identity
         return None

@@ -1,6 +1,6 @@
 // What was spent on what, the budgets, and what is paused because of it.
 import { get, hubNow, post } from "../api.js";
-import { ask, badge, button, count, details, h, money, replace, table, time, toast } from "../dom.js";
+import { ask, askUntilDone, badge, button, count, details, h, money, onlyChanged, replace, table, time, toast } from "../dom.js";
 import { onNews } from "../live.js";
 import { columnPlot, plotWidth, rowPlot } from "../plot.js";
 
@@ -72,21 +72,15 @@ function budgetCard(title, budget, warning) {
   );
 }
 
-async function changeBudgets(budgets, draw) {
-  const hint = "US dollars; empty for none";
-  const given = await ask(
-    "Change budgets",
-    [
-      { name: "dayUsd", label: "The most a day may cost", value: budgets.day.capUsd ?? "", hint },
-      { name: "monthUsd", label: "The most a month may cost", value: budgets.month.capUsd ?? "", hint },
-    ],
-    { yes: "Save" },
-  );
-  if (!given) return;
-  const body = Object.fromEntries(Object.entries(given).map(([name, value]) => [name, parseAmount(value)]));
-  await post("/costs/budget", body);
-  toast("The budgets are changed.");
-  await draw();
+function changeBudgets(budgets, draw) {
+  const field = (name, label, { capUsd }) => ({ name, label, value: String(capUsd ?? ""), hint: "US dollars; empty for none" });
+  const fields = [field("dayUsd", "The most a day may cost", budgets.day), field("monthUsd", "The most a month may cost", budgets.month)];
+  return askUntilDone("Change budgets", fields, { yes: "Save" }, async (given) => {
+    const changed = Object.entries(onlyChanged(fields, given)).map(([name, value]) => [name, parseAmount(value)]);
+    await post("/costs/budget", Object.fromEntries(changed));
+    toast("The budgets are changed.");
+    await draw();
+  });
 }
 
 function parseAmount(value) {

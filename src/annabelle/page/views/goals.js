@@ -1,6 +1,6 @@
 // Goals in the person's order, one goal with all that belongs to it, and the notes of all of them.
 import { get, post } from "../api.js";
-import { ask, askUntilDone, badge, button, count, describeError, details, h, money, onEnter, replace, time, toast, toolSentence } from "../dom.js";
+import { ask, askUntilDone, badge, button, count, describeError, details, h, money, onEnter, onlyChanged, replace, time, toast, toolSentence } from "../dom.js";
 import { drawRows, onNews, redraw } from "../live.js";
 import { markdown } from "../markdown.js";
 import { NotesPanel, outsideBadge, outsideWarning } from "../notes.js";
@@ -181,7 +181,8 @@ async function renderGoal(root, named) {
 }
 
 function drawTerms(goal, path, change) {
-  const edit = () => askUntilDone("Change the goal", termFields(goal), { yes: "Save" }, (given) => change("update", "The goal is changed.", given)());
+  const fields = termFields(goal);
+  const edit = () => askUntilDone("Change the goal", fields, { yes: "Save" }, (given) => change("update", "The goal is changed.", onlyChanged(fields, given))());
   const archive = async () => {
     const text = "What runs for it is stopped, and nothing runs until it is reopened. Its notes stay.";
     if (await ask(`Archive “${goal.title}”?`, [], { yes: "Archive", text })) await change("archive", "The goal is archived.")();

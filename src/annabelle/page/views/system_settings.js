@@ -73,6 +73,8 @@ function fillRow(body, setting, save) {
   const problem = h("p", { className: "problem", role: "alert" }, setting.problem ?? "");
   const field = makeField(fieldOf(setting));
   const send = async (value) => {
+    // Empty, it would be taken out: nobody sees whether there is one.
+    if (value === "" && setting.kind === "secret") return replace(problem, "Nothing was typed, so nothing is changed.");
     replace(problem);
     try {
       await save(value);
