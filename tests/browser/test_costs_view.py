@@ -80,11 +80,11 @@ def test_budgets_are_set_and_hold_at_once(visit: Visit, model: ScriptedServer) -
     expect(page.get_by_text("no budget is set").first).to_be_visible()
 
     def change(day: str, month: str) -> None:
-        page.get_by_role("button", name="Change budgets").click()
         page.get_by_label("The most a day may cost").fill(day)
         page.get_by_label("The most a month may cost").fill(month)
         page.get_by_role("button", name="Save").click()
 
+    page.get_by_role("button", name="Change budgets").click()
     change("much", "30")
     expect(page.get_by_text("“much” is no amount of money.")).to_be_visible()
     change("0.10", "30")
@@ -97,6 +97,7 @@ def test_budgets_are_set_and_hold_at_once(visit: Visit, model: ScriptedServer) -
     assert "BUDGET_MONTH_USD=30\n" in settings
     refused = visit.hub.say("something priced")
     assert "budget" in str(refused["reply"])
+    page.get_by_role("button", name="Change budgets").click()
     change("", "")
     expect(page.get_by_text("no budget is set")).to_have_count(2)
     assert "BUDGET" not in visit.hub.home.settings_file.read_text()

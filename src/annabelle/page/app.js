@@ -173,6 +173,7 @@ async function show() {
   shown = view.name;
   document.title = `${view.title} · Annabelle`;
   document.querySelector("dialog")?.close();
+  const pressed = document.activeElement?.closest(".tabs a, .choices a")?.textContent;
   leave?.();
   leave = null;
   const root = h("div", { className: `view ${view.name}` }, h("p", { className: "empty", role: "status" }, "Loading …"));
@@ -185,7 +186,8 @@ async function show() {
   } catch (error) {
     replace(root, h("h1", {}, view.title), h("p", { className: "problem", role: "alert" }, describeError(error)), button("Try again", show));
   }
-  if (!moved) return;
+  // The view is drawn again with each tab, so the link that was pressed is another one now.
+  if (!moved) return [...main.querySelectorAll(".tabs a, .choices a")].find((one) => one.textContent === pressed)?.focus({ preventScroll: true });
   main.focus({ preventScroll: true });  // or its heading would be behind the header
   scrollTo(0, 0);
 }
