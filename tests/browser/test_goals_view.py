@@ -203,6 +203,8 @@ def test_check_ins_learnings_tools_and_the_conversation_are_changed(visit: Visit
     dialog(page, "Remove")
     expect(learnings).to_contain_text("Nothing was learnt yet.")
     page.get_by_role("button", name="Choose tools").click()
+    page.get_by_label("Find a tool").fill("earlier conversations")
+    expect(page.get_by_role("checkbox", name="filer_read_file", exact=True)).to_be_hidden()
     page.get_by_role("checkbox", name="search_memories", exact=True).check()
     dialog(page, "Save tools")
     expect(part(page, "Tools").locator(".badge")).to_have_text(["search_memories"])

@@ -165,3 +165,17 @@ def test_everything_of_a_skill_fits_on_a_phone(browser: Browser, hub: HubProcess
         expect(page.get_by_label("Instructions")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
         assert (visit.foreign, visit.errors) == ([], [])
+
+
+@pytest.mark.req("UX-02", "SKL-01")
+def test_a_new_skill_is_ordered_in_the_chat(visit: Visit, model: ScriptedServer) -> None:
+    model.rules(Rule(reply=Reply(text="I will stretch your legs.")))
+    visit.sign_in()
+    page = visit.go("skills")
+    page.get_by_role("button", name="New skill").click()
+    page.get_by_label("When", exact=True).fill("every day at 9")
+    page.get_by_label("What Annabelle should do").fill("tell me to stretch")
+    page.get_by_role("button", name="Ask Annabelle to do it").click()
+    expect(page.locator(".message.own").get_by_text("every day at 9: tell me to stretch")).to_be_visible()
+    expect(page.locator(".message.agent").get_by_text("I will stretch your legs.")).to_be_visible()
+    assert (visit.foreign, visit.errors) == ([], [])

@@ -144,6 +144,7 @@ def test_models_are_shown_tested_fetched_and_chosen(visit: Visit) -> None:
     page = visit.sign_in()
     visit.go("system/models")
     expect(page.get_by_text("scripted at the OpenAI-compatible server answers")).to_be_visible()
+    page.get_by_text("Which model is used for what").click()
     used = page.get_by_role("region", name="Models and what they are used for")
     expect(used.get_by_role("row", name="answers of annabelle")).to_contain_text("compatible:scripted")
     page.get_by_role("button", name="Test compatible:scripted").click()

@@ -234,7 +234,7 @@ def test_servers_that_are_not_there_or_are_something_else_are_said(typed: Keyboa
     bare = typed("connect", "mail", ADDRESS, *house.options, "--security", "starttls", "--password-stdin", **word)
     refused(bare, home, 2, "IMAP at", "does not offer what was asked of it: STARTTLS")
     guessed = typed("connect", "mail", "ada@nowhere.invalid", "--password-stdin", **word)
-    refused(guessed, home, 1, "imap.nowhere.invalid:993", "guessed", "--imap")
+    refused(guessed, home, 1, "imap.nowhere.invalid:993", "guessed", "IMAP")
 
 
 def test_tls_and_starttls_are_used_and_an_unknown_certificate_is_refused(
@@ -273,14 +273,14 @@ def test_tls_and_starttls_are_used_and_an_unknown_certificate_is_refused(
         (("ada@ex\x07ample.org",), "control character"),
         (("a" * 2000 + "@example.org",), "too long"),
         ((ADDRESS, "--imap", "mail.example.org:99999"), "The port of --imap"),
-        ((ADDRESS, "--imap", "http://mail.example.org"), "--imap is not a host and port"),
-        ((ADDRESS, "--smtp", "a b"), "--smtp is not a host and port"),
+        ((ADDRESS, "--imap", "http://mail.example.org"), "imap server is not a host and port"),
+        ((ADDRESS, "--smtp", "a b"), "smtp server is not a host and port"),
         ((ADDRESS, "--security", "none"), "where others can read it"),
         ((ADDRESS, "--imap", "10.0.0.5:143", "--security", "none"), "where others can read it"),
         ((ADDRESS, "--security", "maybe"), "maybe"),
         ((ADDRESS, "--caldav", "http://example.org/"), "where others can read it"),
-        ((ADDRESS, "--caldav", "ftp://example.org/"), "--caldav is not an address"),
-        ((ADDRESS, "--caldav", "https://ada:secret@example.org/"), "--caldav is not an address"),
+        ((ADDRESS, "--caldav", "ftp://example.org/"), "CalDAV address is not a web address"),
+        ((ADDRESS, "--caldav", "https://ada:secret@example.org/"), "CalDAV address is not a web address"),
         ((ADDRESS, "--username", "a\x00b"), "control character"),
         ((ADDRESS, "--password-stdin"), "Standard input had no password."),
         ((ADDRESS,), "Password is missing."),

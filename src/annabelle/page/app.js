@@ -205,6 +205,7 @@ export async function show() {
   const moved = shown !== null && shown !== view.name;
   shown = view.name;
   document.title = `${view.title} · Annabelle`;
+  const pressed = document.activeElement?.closest(".tabs a, .choices a")?.textContent;
   leave?.();
   leave = null;
   for (const dialog of document.querySelectorAll("dialog")) dialog.close();
@@ -225,7 +226,8 @@ export async function show() {
     window.removeEventListener("annabelle", note);
   }
   if (main.contains(root)) missed.forEach(tellView);
-  if (!moved) return;
+  // The view is drawn again with each tab, so the link that was pressed is another one now.
+  if (!moved) return [...main.querySelectorAll(".tabs a, .choices a")].find((one) => one.textContent === pressed)?.focus({ preventScroll: true });
   main.focus({ preventScroll: true });  // or its heading would be behind the header
   scrollTo(0, 0);
 }

@@ -1,7 +1,7 @@
 // What was spent on what, the budgets, and what is paused because of it.
 import { get, hubNow, post } from "../api.js";
-import { ask, askUntilDone, badge, button, count, details, h, money, onlyChanged, replace, table, time, toast } from "../dom.js";
-import { onNews } from "../live.js";
+import { ask, askUntilDone, badge, button, count, details, h, money, onlyChanged, table, time, toast } from "../dom.js";
+import { onNews, redraw } from "../live.js";
 import { columnPlot, plotWidth, rowPlot } from "../plot.js";
 
 const GROUPS = { day: "Day", model: "Model", agent: "Agent", goal: "Goal", purpose: "Purpose", user: "Person" };
@@ -9,9 +9,6 @@ const MEASURES = { money: "Money", tokens: "Tokens" };
 const RANGES = [30, 90, 365];
 const MOST_ROWS = 20;
 const DAY = 24 * 60 * 60 * 1000;
-
-// The words of the link that was followed last, which has the focus again when the view is drawn again.
-let followed = null;
 
 export async function render(root, place) {
   const asked = {
@@ -28,9 +25,7 @@ export async function render(root, place) {
     ]);
     const own = agents.filter((one) => !one.isSubagent);
     const views = await Promise.all(own.map((one) => get(`/agents/${one.agentId}`, { last: 1 })));
-    const focused = root.contains(document.activeElement) ? document.activeElement.textContent : followed;
-    followed = null;
-    replace(
+    redraw(
       root,
       h("h1", {}, "Costs"),
       budgetSection(budgets, draw),
@@ -38,7 +33,6 @@ export async function render(root, place) {
       spentSection(root, spent.totals, asked),
       unpricedSection(models.totals),
     );
-    [...root.querySelectorAll("a, button")].find((one) => one.textContent === focused)?.focus({ preventScroll: true });
   };
   await draw();
   return onNews(draw, ["done"]);
@@ -138,7 +132,7 @@ function sentence(reason) {
 
 function spentSection(root, totals, asked) {
   const to = (change) => `#/costs?${new URLSearchParams({ ...asked, ...change })}`;
-  const link = (change, words, here) => h("a", { href: to(change), "aria-current": here ? "true" : null, onclick: () => (followed = words) }, words);
+  const link = (change, words, here) => h("a", { href: to(change), "aria-current": here && "true" }, words);
   return h(
     "section",
     { "aria-labelledby": "spent" },

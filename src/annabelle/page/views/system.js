@@ -23,18 +23,14 @@ const TABS = {
   backup: { title: "Backup", part: backup },
   logs: { title: "Logs", part: logs },
 };
-let clicked = false;
 
 export async function render(root, place) {
   const name = Object.hasOwn(TABS, place.rest[0]) ? place.rest[0] : "overview";
   const links = Object.entries(TABS).map(([one, { title }]) =>
-    h("a", { href: `#/system/${one}`, "aria-current": one === name && "page", onclick: () => (clicked = true) }, title),
+    h("a", { href: `#/system/${one}`, "aria-current": one === name && "page" }, title),
   );
   const body = h("div", {}, h("p", { className: "empty", role: "status" }, "Loading …"));
   replace(root, h("h1", {}, "System"), h("nav", { className: "tabs", "aria-label": "Parts of the system" }, links), body);
-  // The view is drawn again with each tab, so the link that was pressed is another one now.
-  if (clicked) root.querySelector(".tabs [aria-current]").focus();
-  clicked = false;
   try {
     return await TABS[name].part.show(body, { ...place, rest: place.rest.slice(1) });
   } catch (error) {

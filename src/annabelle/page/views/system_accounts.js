@@ -1,6 +1,6 @@
 // Accounts: what is connected, forms for mailboxes and Google, and the command for what needs a terminal.
 import { get, post } from "../api.js";
-import { ask, badge, button, codeBlock, describeError, h, replace, toast } from "../dom.js";
+import { ask, askUntilDone, badge, button, codeBlock, h, replace, toast } from "../dom.js";
 
 const TITLES = { google: "Google: mail and calendar", mail: "A mailbox, with its calendar", telegram: "Your own Telegram account" };
 const STATES = { connected: ["connected", "good"], missing: ["not connected", ""], damaged: ["its file cannot be read", "bad"] };
@@ -54,21 +54,20 @@ function googleActions(one, redraw) {
 
 function accountCard(one, redraw) {
   const there = one.state !== "missing";
-  const connect = async (before) => {
-    const given = await ask("Connect a mailbox", FIELDS.map((field) => ({ ...field, value: before[field.name] ?? "" })), { yes: "Try it and keep it", text: "Its servers are tried first." });
-    if (!given) return;
-    const body = Object.fromEntries(Object.entries(given).map(([name, value]) => [name, value.trim() || null]));
-    const made = await post("/accounts/mail", { ...body, password: given.password }).catch((error) => toast(describeError(error), "error"));
-    if (!made) return connect({ ...given, password: "" });
-    toast(`Connected to the mailbox ${made.account}.${made.withoutCalendar ? ` Without a calendar: ${made.withoutCalendar}` : ""}`);
-    await redraw();
-  };
+  const options = { yes: "Try it and keep it", text: "Its servers are tried first." };
+  const connect = () =>
+    askUntilDone("Connect a mailbox", FIELDS, options, async (given) => {
+      const body = Object.fromEntries(Object.entries(given).map(([name, value]) => [name, value.trim() || null]));
+      const made = await post("/accounts/mail", { ...body, password: given.password });
+      toast(`Connected to the mailbox ${made.account}.${made.withoutCalendar ? ` Without a calendar: ${made.withoutCalendar}` : ""}`);
+      await redraw();
+    });
   const remove = async () => {
     if (!(await ask(`Forget the mailbox ${one.account ?? ""}?`, [], { yes: "Forget it", danger: true, text: "If you made an app password for Annabelle, delete it at your mail provider." }))) return;
     await post("/accounts/mail/remove");
     await redraw();
   };
-  const form = h("div", { className: "row" }, button(there ? "Connect another" : "Connect a mailbox", () => connect({})), there && button("Forget it", remove, { className: "danger" }));
+  const form = h("div", { className: "row" }, button(there ? "Connect another" : "Connect a mailbox", connect), there && button("Forget it", remove, { className: "danger" }));
   const words = [h("p", {}, there ? "To connect it again, or to forget it, type in a terminal" : "It is connected in a terminal:"), codeBlock(there ? `${one.command}\nannabelle connect remove ${one.kind}` : one.command)];
   return h("section", { className: "card", data: { account: one.kind } }, h("h3", {}, TITLES[one.kind], " ", badge(...STATES[one.state])), one.account && h("p", {}, one.account), { google: googleActions(one, redraw), mail: form }[one.kind] ?? words);
 }

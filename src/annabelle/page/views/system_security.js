@@ -48,7 +48,7 @@ export async function show(root) {
 function recordTable(rows) {
   const facts = ({ facts: all }) => {
     const shown = Object.entries(all).filter(([name, value]) => typeof value === "string" && value && !/(_id|hash|token)$/.test(name));
-    return details(shown.map(([, value]) => value).join(" · ") || "Details", valueList(all));
+    return details(shown.map(([, value]) => value.replaceAll("_", " ")).join(" · ") || "Details", valueList(all));
   };
   const columns = [
     { label: "Time", cell: (one) => time(one.at) },
