@@ -427,7 +427,7 @@ export function toolCell(cell) {
     [
       h("h4", {}, cell.name),
       valueList(cell.input ?? {}),
-      cell.data && Object.keys(cell.data).length > 0 && [h("h4", {}, "Result"), valueList(cell.data)],
+      cell.data && Object.keys(cell.data).length > 0 && [h("p", { className: "hint" }, "Result"), valueList(cell.data)],
       cell.error && h("p", { className: "problem" }, cell.error.message ?? String(cell.error)),
     ],
     { className: "tool" },
