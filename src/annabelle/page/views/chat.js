@@ -6,6 +6,8 @@ import { approvalCard } from "./inbox.js";
 
 const PAGE = 50;
 const SENT_FILE = /\(I sent you the file (received\/[^)\n]+)\)/g;
+// Calls after which there is a file: none that lists a folder or deletes.
+const NAMES_FILE = /^(office_|filer_(read|create|update|move|copy)_file$)/;
 const OWN = { channel: "page", chatId: "main" };
 
 export async function render(root, place) {
@@ -107,12 +109,13 @@ class Conversation {
     this.input = h("textarea", { rows: 2, placeholder: "Write to Annabelle", "aria-label": "Your message", enterKeyHint: "send" });
     this.attached = h("div", { className: "row attached" });
     const pick = h("input", { type: "file", multiple: true, hidden: true, onchange: () => this.attach(pick.files) });
+    const add = this.owner && [pick, h("button", { type: "button", onclick: () => pick.click() }, "Add files")];
     const form = h(
       "form",
       { className: "composer" },
       this.attached,
       this.input,
-      h("div", { className: "row end" }, pick, h("button", { type: "button", onclick: () => pick.click() }, "Add files"), h("button", { type: "submit", className: "primary" }, "Send")),
+      h("div", { className: "row end" }, add, h("button", { type: "submit", className: "primary" }, "Send")),
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -122,7 +125,7 @@ class Conversation {
     for (const name of ["dragover", "drop"]) {
       this.pane.addEventListener(name, (event) => {
         event.preventDefault();
-        if (name === "drop") this.attach(event.dataTransfer.files);
+        if (name === "drop" && this.owner) this.attach(event.dataTransfer.files);
       });
     }
     return form;
@@ -278,9 +281,8 @@ class Conversation {
   /** A call that names a file of the workspace offers it. */
   tool(cell) {
     const shown = toolCell(cell);
-    const path = cell.status === "success" && /^(filer|office)_/.test(cell.name) ? cell.input?.path : null;
-    if (this.owner && typeof path === "string") shown.append(this.file(path));
-    return shown;
+    const path = cell.status === "success" && NAMES_FILE.test(cell.name) ? (cell.input?.destination ?? cell.input?.path) : null;
+    return this.owner && typeof path === "string" ? h("div", {}, shown, this.file(path)) : shown;
   }
 
   turn(id) {
