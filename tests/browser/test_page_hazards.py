@@ -94,12 +94,12 @@ def test_what_was_typed_outlives_a_look_at_another_view_a_reload_and_a_failure(v
 
 @pytest.mark.req("UX-02", "THR-01")
 def test_an_address_leads_to_the_conversation_it_names_or_to_none(visit: Visit, hub: HubProcess) -> None:
-    old = hub.say("/help", channel="page", chatId="old")["threadId"]
+    old = hub.say("The old one", channel="page", chatId="old")["threadId"]
     for number in range(201):
         hub.say("/help", channel="page", chatId=f"later-{number}")
     page = visit.sign_in()
     visit.go(f"chat/{old}")
-    expect(page.locator(".heading h2")).to_have_text("old")
+    expect(page.locator(".heading h2")).to_have_text("The old one")
     page.evaluate("location.hash = '#/chat/thr_00000000000000000000000000'")
     expect(page.get_by_role("alert")).to_contain_text("thread")
     expect(page.get_by_label("Your message")).to_have_count(0)

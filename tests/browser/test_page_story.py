@@ -1,4 +1,4 @@
-"""One person goes through every view by what is on the screen; what is done in one is seen in later ones (UX-02)."""
+"""One person goes through every view; what is done in one is seen in the later ones (UX-02)."""
 
 from __future__ import annotations
 

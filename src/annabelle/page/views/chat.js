@@ -8,6 +8,8 @@ const PAGE = 50;
 const MOST_MISSED = 1000;
 const SENT_FILE = /\(I sent you the file (received\/[^)\n]+)\)/g;
 const RECEIVED_AT = /^.*\/(?:[\d-]{18}[0-9a-f]{4}-)?/;
+// Calls after which there is a file: none that lists a folder or deletes.
+const NAMES_FILE = /^(office_|filer_(read|create|update|move|copy)_file$)/;
 const OWN = { channel: "page", chatId: "main" };
 
 export async function render(root, place) {
@@ -16,7 +18,7 @@ export async function render(root, place) {
   replace(root, h("h1", { className: "hidden" }, "Chat"), list, pane);
   const { threads } = await get("/threads", { limit: 200 });
   const [wanted] = place.rest;
-  const own = threads.find((one) => one.channel === OWN.channel && !one.endedAt) ?? null;
+  const own = threads.find((one) => one.channel === OWN.channel && one.chatId === OWN.chatId && !one.endedAt) ?? null;
   const thread = wanted ? (threads.find((one) => one.id === wanted) ?? (await get(`/threads/${wanted}`))) : own;
   drawThreads(list, threads, thread?.id);
   const conversation = new Conversation(pane, thread, place);
@@ -116,12 +118,13 @@ class Conversation {
     this.input.addEventListener("input", () => sessionStorage.setItem(this.draft, this.input.value));
     this.attached = h("div", { className: "row attached" });
     const pick = h("input", { type: "file", multiple: true, hidden: true, onchange: () => this.attach(pick.files) });
+    const add = this.owner && [pick, h("button", { type: "button", onclick: () => pick.click() }, "Add files")];
     const form = h(
       "form",
       { className: "composer" },
       this.attached,
       this.input,
-      h("div", { className: "row end" }, pick, h("button", { type: "button", onclick: () => pick.click() }, "Add files"), h("button", { type: "submit", className: "primary" }, "Send")),
+      h("div", { className: "row end" }, add, h("button", { type: "submit", className: "primary" }, "Send")),
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -131,7 +134,7 @@ class Conversation {
     for (const name of ["dragover", "drop"]) {
       this.pane.addEventListener(name, (event) => {
         event.preventDefault();
-        if (name === "drop") this.attach(event.dataTransfer.files);
+        if (name === "drop" && this.owner) this.attach(event.dataTransfer.files);
       });
     }
     return form;
@@ -312,10 +315,8 @@ class Conversation {
   /** A call that names a file of the workspace offers it. */
   tool({ metadata: cell, position }) {
     const shown = toolCell(cell);
-    shown.dataset.position = position;
-    const path = cell.status === "success" && /^(filer|office)_/.test(cell.name) ? cell.input?.path : null;
-    if (this.owner && typeof path === "string") shown.append(this.file(path));
-    return shown;
+    const path = cell.status === "success" && NAMES_FILE.test(cell.name) ? (cell.input?.destination ?? cell.input?.path) : null;
+    return h("div", { data: { position } }, shown, this.owner && typeof path === "string" && this.file(path));
   }
 
   turn(id) {
