@@ -84,8 +84,9 @@ async def save_settings(hub: HubContext, caller: CallerIdentity, wanted: Mapping
     checked = {name: _check(hub, caller, name, value) for name, value in wanted.items()}
     await asyncio.to_thread(SettingsFile(hub.base.home.settings_file).change, checked)
     for name in checked:
-        event = {"event": "changed", "what": "settings", "setting": name, "by": caller.user_id}
-        hub.security.audit.note("config", event)
+        hub.security.audit.note(
+            "config", {"event": "changed", "what": "settings", "setting": name, "by": caller.user_id}
+        )
 
 
 def _check(hub: HubContext, caller: CallerIdentity, name: str, value: str) -> str:
