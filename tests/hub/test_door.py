@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import AsyncIterator, Callable
 
 import httpx
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
+from annabelle.core.errors import StorageTrouble
 from annabelle.core.settings import Settings
 from annabelle.core.trace import current_trace
 from annabelle.hub.security.identities import Identities
-from annabelle.hub.security.request_guard import RequestGuard, RequestGuardConfig
+from annabelle.hub.security.request_guard import RequestGuard, RequestGuardConfig, error_response
 
 TOKEN = "the-owner-s-own-token-0123456789"
 Opened = Callable[..., httpx.AsyncClient]
@@ -209,3 +211,11 @@ async def test_a_websocket_is_refused_and_reaches_nothing_inside(identities: Ide
     assert (reached, [(one["type"], one["code"]) for one in sent]) == ([], [("websocket.close", 1008)])
     await guard({"type": "lifespan"}, receive, send)
     assert reached == ["lifespan"]
+
+
+@pytest.mark.req("UX-02")
+def test_a_full_disk_is_told_and_what_is_not_known_is_not() -> None:
+    full = error_response(OSError(errno.ENOSPC, "No space left on device"), "tr_1")
+    assert (full.status_code, b"The disk is full." in full.body) == (StorageTrouble.http_status, True)
+    unknown = error_response(OSError(errno.EIO, "of somebody's own"), "tr_1")
+    assert (unknown.status_code, b"somebody" in unknown.body) == (500, False)

@@ -107,6 +107,12 @@ async def test_no_token_gives_a_scope_that_it_does_not_have_itself(person: Perso
     assert [one["name"] for one in listed] == ["main", "small", "child"]
 
 
+@pytest.mark.req("UX-02")
+async def test_no_token_is_called_like_a_session_of_the_page(person: Person) -> None:
+    refused = await (await person.main()).post("/tokens", json={"name": "page-7", "kind": "agent"})
+    assert said(refused) == (409, "page-7 is the name of a session of the page.")
+
+
 @pytest.mark.incident("I-03")
 async def test_to_rotate_a_token_gives_nobody_more_than_they_had(person: Person) -> None:
     small = await person.make("small", "person", "talk", "tokens")

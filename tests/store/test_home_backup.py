@@ -147,6 +147,8 @@ def test_everything_but_models_caches_and_logs_comes_back(lived_in: Home, tmp_pa
 
 @pytest.mark.req("BEY-06")
 def test_secrets_are_absent_without_a_passphrase_and_unreadable_with_one(lived_in: Home, tmp_path: Path) -> None:
+    killed_amid_a_write = lived_in.root / f".{lived_in.token_file.name}.4711.0a1b2c3d"
+    killed_amid_a_write.write_text(lived_in.token_file.read_text())
     for name, passphrase in (("open", None), ("sealed", PASSPHRASE)):
         file, folder = tmp_path / name, tmp_path / f"{name}-unzipped"
         report = back_up(lived_in, file, passphrase)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,14 +115,18 @@ class Home:
         return self.agents / agent_id
 
 
-def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
-    """Replaces a file atomically: readers and crashes see the old or the new text, never a part."""
+TEMPORARY_NAME = re.compile(r"\..+\.\d+\.[0-9a-f]{8}")
+"""What a process that was killed amid `write_atomically` leaves behind."""
+
+
+def write_atomically(path: Path, content: str | bytes, mode: int = 0o600) -> None:
+    """Replaces a file atomically: readers and crashes see the old or the new content, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

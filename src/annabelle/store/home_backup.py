@@ -25,7 +25,7 @@ from sqlalchemy.exc import DBAPIError
 
 from annabelle.core.errors import Conflict, NotFound, StorageTrouble, explain_os_error
 from annabelle.core.failpoints import failpoint
-from annabelle.core.home import Home
+from annabelle.core.home import TEMPORARY_NAME, Home
 from annabelle.core.result_text import format_size
 from annabelle.core.secrets.redactor import Redactor, is_secret_name, passwords_in_url
 from annabelle.core.settings import Settings
@@ -247,7 +247,9 @@ def _is_skipped_folder(home: Home, folder: Path, skipped: Collection[Path], left
 
 
 def _is_passing(home: Home, path: Path) -> bool:
-    """Whether a file belongs to a running process: logs other than records, pids, and what stands beside a database."""
+    """Whether a file belongs to a process: logs other than records, pids, half-written files, those of a database."""
+    if TEMPORARY_NAME.fullmatch(path.name):
+        return True
     if path.parent == home.run:
         return path != home.history_file
     if path.parent == home.logs:

@@ -10,6 +10,7 @@ from pydantic import Field
 from starlette.responses import FileResponse
 
 from annabelle.core.errors import NotFound, OperatorMistake, RetryByModel, explain_os_error
+from annabelle.core.home import write_atomically
 from annabelle.core.ids import new_id
 from annabelle.core.messages import now
 from annabelle.hub.api.endpoint import ApiAnswer, ApiRouter, Responses, TheHub, document
@@ -35,8 +36,7 @@ async def add_file(hub: TheHub, request: Request, name: FileName) -> UploadedFil
     path = make_received_name(name, now(), new_id("file"))
     target = hub.base.workspace / path
     with explain_os_error(OperatorMistake, f"{path} cannot be written", hint="Free space in the workspace."):
-        await asyncio.to_thread(target.parent.mkdir, parents=True, exist_ok=True)
-        await asyncio.to_thread(target.write_bytes, content)
+        await asyncio.to_thread(write_atomically, target, content)
     return UploadedFile(path=path, mention=mention_file(path), size=len(content))
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, TypeVar
 from fastapi import Path, Request
 from pydantic import ConfigDict, Field
 
-from annabelle.core.errors import NotAllowed
+from annabelle.core.errors import Conflict, NotAllowed
 from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.context import HubContext
 from annabelle.hub.security.identities import CallerIdentity
@@ -68,6 +68,8 @@ async def list_tokens(hub: TheHub, caller: Caller) -> TokenList:
 async def add_token(request: Request, hub: TheHub, caller: Caller) -> MadeToken:
     """It works at once."""
     new = await read_body(request, NewToken)
+    if SESSION_NAME.fullmatch(new.name):
+        raise Conflict(f"{new.name} is the name of a session of the page.", hint="Take another name.", field="name")
     token, secret = await change_tokens(hub, caller, lambda tokens: tokens.add(new.name, new.kind, new.scopes))
     return MadeToken(**_view(hub, token).model_dump(), secret=secret)
 

@@ -29,6 +29,7 @@ from annabelle.core.errors import (
     TooLarge,
     TooManyRequests,
     Unauthorized,
+    explain_shortage,
 )
 from annabelle.core.settings import Settings
 from annabelle.core.trace import accept_trace, use_trace
@@ -154,6 +155,8 @@ class ErrorAnswer(BaseModel):
 def error_response(error: Exception, trace_id: str | None, path: str = "") -> Response:
     """Response for an error at a path. An unknown error reveals only its trace id."""
     headers: dict[str, str] = {}
+    if not isinstance(error, (AnnabelleError, HTTPException)):
+        error = explain_shortage(error) or error
     if isinstance(error, AnnabelleError):
         status, body = error.http_status, error.body(trace_id)
         if isinstance(error, TooManyRequests):
