@@ -342,7 +342,7 @@ def test_google_is_connected_by_signing_in_there_and_forgotten_again(
                     return opening.value.locator("h1").inner_text()
 
                 sign_in("a wrong one")
-                expect(page.locator(".toast").get_by_text("its secret is wrong")).to_be_visible()
+                expect(box.get_by_text("its secret is wrong")).to_be_visible()
                 assert sign_in(google.secret) == "Thank you"
                 expect(box.get_by_text("ada@example.com")).to_be_visible()
                 account = read_connection(hub.home, "google", GoogleAccount)

@@ -34,9 +34,9 @@ _first_words = (
     .limit(1)
     .scalar_subquery()
 )
+_titled = select(threads, func.coalesce(_goal_title, _first_words).label("title"))
 _select_own = (
-    select(threads, func.coalesce(_goal_title, _first_words).label("title"))
-    .where(threads.c.user_id == bindparam("user_id"), ~threads.c.internal)
+    _titled.where(threads.c.user_id == bindparam("user_id"), ~threads.c.internal)
     .order_by(threads.c.updated_at.desc(), threads.c.id.desc())
     .limit(bindparam("limit"))
 )
@@ -59,7 +59,7 @@ class Thread:
     updated_at: datetime
     ended_at: datetime | None = None
     internal: bool = False
-    title: str | None = None  # only where threads are listed
+    title: str | None = None  # only of what a person asked for
 
 
 def find_or_create_thread(
@@ -97,7 +97,7 @@ def replace_thread(connection: Connection, thread_id: str) -> Thread:
 
 def get_thread(connection: Connection, thread_id: str, user_id: str) -> Thread:
     """Returns a thread of this person; NotFound for anyone else's."""
-    own = select(threads).where(threads.c.id == thread_id, threads.c.user_id == user_id)
+    own = _titled.where(threads.c.id == thread_id, threads.c.user_id == user_id)
     return require_found(read_first(connection, Thread, own), f"thread {thread_id}")
 
 

@@ -37,10 +37,13 @@ function googleActions(one, redraw) {
     const { url } = await post("/accounts/google", { clientId: given.clientId.trim() || null, clientSecret: given.clientSecret || null });
     const link = h("a", { href: url, target: "_blank", rel: "noopener noreferrer", className: "button primary" }, "Sign in at Google");
     replace(waiting, h("p", { className: "row" }, link, "in a browser on the machine where Annabelle runs. This page waits for it."));
-    post("/accounts/google/wait")
-      .then((made) => toast(`Connected to Google as ${made.account}.${made.notAllowed.length ? ` Not allowed: ${made.notAllowed.join(", ")}.` : ""}`))
-      .catch((error) => toast(describeError(error), "error"))
-      .finally(redraw);
+    post("/accounts/google/wait").then(
+      (made) => {
+        toast(`Connected to Google as ${made.account}.${made.notAllowed.length ? ` Not allowed: ${made.notAllowed.join(", ")}.` : ""}`);
+        return redraw();
+      },
+      (error) => replace(waiting, h("p", { className: "problem" }, describeError(error))),
+    );
   };
   const remove = async () => {
     if (!(await ask(`Forget the Google account ${one.account ?? ""}?`, [], { yes: "Forget it", danger: true }))) return;
