@@ -17,10 +17,12 @@ from support.scripted_model import ScriptedServer
 HEAR = """window.heard = ''; const real = window.fetch; window.fetch = async (...all) => {
   const answer = await real(...all);
   (async () => { const read = answer.clone().body?.pipeThrough(new TextDecoderStream()).getReader();
-    for (;;) { const { value, done } = await read.read(); if (done) return; window.heard += value } })().catch(() => {});
+    for (;;) { const { value, done } = await read.read(); if (done) return; window.heard += value }
+  })().catch(() => {});
   return answer }"""
 ASK = """async ([method, path, body]) => (await fetch(path, { method, body: body && JSON.stringify(body),
-  headers: { 'X-Annabelle-Page': localStorage.getItem('annabelle-key'), 'Content-Type': 'application/json' } })).status"""
+  headers: { 'X-Annabelle-Page': localStorage.getItem('annabelle-key'), 'Content-Type': 'application/json' },
+})).status"""
 WORDS = ("trains", "ICE 1045", "old plans", "piano", "Bach", "mornings", "Novak", "Rex", "I like tea", "zebra")
 THEIRS = ("Chat", "Inbox", "Goals", "Feed", "Memory")
 OWNERS_VIEWS = ("skills", "costs", "traces", "system", "system/settings", "setup")
