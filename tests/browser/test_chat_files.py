@@ -81,7 +81,7 @@ def test_a_name_with_a_newline_adds_no_header(visit: Visit) -> None:
 
 
 @pytest.mark.req("UX-02")
-def test_a_file_that_is_gone_or_a_folder_is_not_offered(visit: Visit, model: ScriptedServer) -> None:
+def test_a_folder_is_not_offered_as_a_file(visit: Visit, model: ScriptedServer) -> None:
     (visit.hub.home.workspace / "folder").mkdir()
     visit.sign_in()
     page = have_called(visit, model, "filer_list_files", {"path": "folder"}, "folder")
