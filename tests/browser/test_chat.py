@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 from sqlalchemy import Connection, create_engine, insert, select
 
 from annabelle.core.messages import now
@@ -84,10 +84,16 @@ def test_two_tabs_that_answer_the_same_question_say_so(visit: Visit, hub: HubPro
     deny = page.get_by_role("button", name="Deny")
     expect(deny).to_be_visible()
     (asked,) = hub.http.get("/approvals", params={"state": "pending"}).json()["approvals"]
-    page.route("**/approvals/*", lambda route: route.abort() if route.request.method == "GET" else route.continue_())
-    hub.http.post(f"/approvals/{asked['id']}", json={"verdict": "deny"})  # this tab does not see what became of it
+
+    def answer_first(route: Route) -> None:
+        if route.request.method == "POST":
+            hub.http.post(f"/approvals/{asked['id']}", json={"verdict": "deny"})
+        route.continue_()
+
+    page.route(f"**/approvals/{asked['id']}", answer_first)
     deny.click()
     expect(page.locator(".toast").get_by_text("answered already")).to_be_visible()
+    expect(page.locator(".message").get_by_text("denied", exact=True)).to_be_visible()
     assert (hub.home.workspace / "two.txt").exists()
 
 

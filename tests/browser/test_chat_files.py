@@ -81,7 +81,7 @@ def test_a_name_with_a_newline_adds_no_header(visit: Visit) -> None:
 
 
 @pytest.mark.req("UX-02")
-def test_a_file_that_is_gone_or_a_folder_is_not_offered(visit: Visit, model: ScriptedServer) -> None:
+def test_a_folder_is_not_offered_as_a_file(visit: Visit, model: ScriptedServer) -> None:
     (visit.hub.home.workspace / "folder").mkdir()
     visit.sign_in()
     page = have_called(visit, model, "filer_list_files", {"path": "folder"}, "folder")
@@ -105,9 +105,10 @@ def test_a_file_of_any_name_is_dropped_sent_and_offered_again(visit: Visit, mode
     received = visit.hub.home.workspace / "received"
     newest = max(received.iterdir(), key=lambda path: path.stat().st_mtime_ns)
     assert (newest.name.endswith(shown), newest.read_text()) == (True, "What is in it.")
-    page.get_by_label("Your message").fill("Look at this file")
+    said = f"Look at this file, {len(name)}"
+    page.get_by_label("Your message").fill(said)
     page.keyboard.press("Enter")
-    own = page.locator(".message.own").last
+    own = page.locator(".message.own").filter(has_text=said)
     expect(own).to_contain_text(shown)
     with page.expect_download() as downloading:
         own.get_by_role("button", name="Download").click()

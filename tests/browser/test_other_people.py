@@ -62,7 +62,7 @@ def list_requests(ids: dict[str, str]) -> list[tuple[str, str, JsonObject | None
         ("/stop", {}),
         ("/settings", {"name": "USER_NAME", "value": "Mallory"}),
     ]
-    return [("GET", path, None) for path in reads] + [("POST", path, body) for path, body in writes]
+    return [*(("GET", path, None) for path in reads), *(("POST", path, body) for path, body in writes)]
 
 
 @pytest.mark.req("UX-02", "TRU-07")

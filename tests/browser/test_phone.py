@@ -1,4 +1,4 @@
-"""A phone's window: nothing is wider than it, the menu opens, and everything can be stopped anywhere (UX-02)."""
+"""A phone's window: nothing is wider than it, and the menu and the stop are at hand in every view (UX-02)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from support.scripted_model import Call, Reply, Rule, ScriptedServer
 
 LONG = "Donaudampfschifffahrtsgesellschaft" * 8
 VIEWS = ("Chat", "Inbox", "Goals", "Feed", "Skills", "Memory", "Costs", "Traces", "System")
-WIDER = """() => [...document.querySelectorAll('body *')]
-  .filter((one) => one.getBoundingClientRect().right > innerWidth)
+WIDER = """() => [...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > 390)
   .map((one) => `${one.tagName}.${one.className} ${one.textContent.slice(0, 60)}`)"""
 
 
