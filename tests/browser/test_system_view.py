@@ -355,5 +355,6 @@ def test_google_is_connected_by_signing_in_there_and_forgotten_again(
                 expect(box).to_contain_text("not connected")
                 assert google.revoked == [REFRESH]
                 assert hub.http.post("/accounts/google/remove").status_code == 404
+                assert not [one for one in visit.errors if "422" not in one]  # what Google refused
         finally:
             hub.end()

@@ -1,6 +1,6 @@
 // Accounts: what is connected, forms for mailboxes and Google, and the command for what needs a terminal.
 import { get, post } from "../api.js";
-import { ask, askUntilDone, badge, button, codeBlock, h, replace, toast } from "../dom.js";
+import { ask, askUntilDone, badge, button, codeBlock, describeError, h, replace, toast } from "../dom.js";
 
 const TITLES = { google: "Google: mail and calendar", mail: "A mailbox, with its calendar", telegram: "Your own Telegram account" };
 const STATES = { connected: ["connected", "good"], missing: ["not connected", ""], damaged: ["its file cannot be read", "bad"] };
