@@ -105,7 +105,7 @@ def test_a_file_of_any_name_is_dropped_sent_and_offered_again(visit: Visit, mode
     received = visit.hub.home.workspace / "received"
     newest = max(received.iterdir(), key=lambda path: path.stat().st_mtime_ns)
     assert (newest.name.endswith(shown), newest.read_text()) == (True, "What is in it.")
-    said = f"Look at this file, {name.encode().hex()[:12]}"
+    said = f"Look at this file, <{name.encode().hex()[:12]}>"
     page.get_by_label("Your message").fill(said)
     page.keyboard.press("Enter")
     own = page.locator(".message.own").filter(has_text=said)

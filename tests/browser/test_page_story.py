@@ -74,7 +74,7 @@ def set_up(person: Person) -> None:
     page.get_by_label("Your time zone").fill("Europe/Berlin")
     page.get_by_role("button", name="Keep", exact=True).click()
     expect(page.locator(".toast").get_by_text("Kept.")).to_be_visible()
-    page.get_by_role("link", name="To the chat").click()
+    page.get_by_role("button", name="To the chat", exact=True).click()
 
 
 def chat(person: Person) -> None:

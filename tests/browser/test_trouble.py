@@ -167,7 +167,7 @@ def test_a_question_answered_in_one_tab_is_closed_in_the_chat_of_another(visit: 
     other = visit.context.new_page()
     other.goto(f"{hub.url}/page/#/inbox")
     other.get_by_role("button", name="Deny").click()
-    expect(page.get_by_text("filer_delete_file: denied")).to_be_visible()
+    expect(page.locator(".message").get_by_text("denied", exact=True)).to_be_visible()
     expect(page.get_by_role("button", name="Deny")).to_have_count(0)
     expect(page.locator(".live")).to_have_count(0)
     assert (hub.home.workspace / "both.txt").exists()

@@ -196,12 +196,13 @@ export async function show() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   // Names and ids only: they become parts of addresses of the hub, which nothing else may lead elsewhere.
   const [name, ...rest] = path.split("/").filter((one) => /^\w[\w.:-]*$/.test(one));
-  const view = VIEWS.find((one) => one.name === name && (!one.owner || session.owner)) ?? VIEWS[0];
+  const known = VIEWS.find((one) => one.name === name && (!one.owner || session.owner));
+  const view = known ?? VIEWS[0];
   for (const link of document.querySelectorAll("#menu a")) {
     if (link.dataset.view === view.name) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  const place = { rest, query: new URLSearchParams(query), session };
+  const place = { rest: known ? rest : [], query: new URLSearchParams(query), session };
   const moved = shown !== null && shown !== view.name;
   shown = view.name;
   document.title = `${view.title} · Annabelle`;
