@@ -14,7 +14,7 @@ from annabelle.store.tables import messages
 from browser.browsing import Visit, visiting
 from hub.hubs import HubProcess, fresh_home, wait_for
 from support.network import free_port
-from support.scripted_model import Reply, Rule, ScriptedServer
+from support.scripted_model import Call, Reply, Rule, ScriptedServer
 
 
 def say(page: Page, text: str) -> None:
@@ -176,6 +176,38 @@ def test_a_stop_takes_questions_back_and_another_browser_shows_it(
 
 
 @pytest.mark.req("UX-02")
+def test_a_call_says_at_once_that_it_failed_and_the_words_after_it_grow(visit: Visit, model: ScriptedServer) -> None:
+    calls = [
+        Call(name="filer_create_file", arguments={"path": "violet.md", "content": "violet words"}),
+        Call(name="filer_read_file", arguments={"path": "no-such-file.md"}),
+    ]
+    model.rules(
+        Rule(match="count", results=0, reply=Reply(tool_calls=calls)),
+        Rule(match="count", reply=Reply(text="one two three " * 20, chunks=40, chunk_delay=1)),
+    )
+    page = visit.sign_in()
+    say(page, "Please create the file violet.md and count.")
+    live = page.locator(".live")
+    expect(live.locator(".tool .state.success")).to_have_count(1)
+    expect(live.locator(".tool .state.failure")).to_have_count(1)
+    expect(live.locator(".tool").first).to_contain_text("violet words")
+    expect(live.get_by_text("one two three one")).to_be_visible()
+    live.get_by_role("button", name="Stop").click()
+    expect(live).to_have_count(0)
+    expect(page.locator(".tool .state.failure")).to_be_visible()
+
+
+@pytest.mark.req("UX-02", "TRU-06")
+def test_a_page_that_is_opened_while_everything_is_stopped_says_so(visit: Visit) -> None:
+    page = visit.sign_in()
+    page.get_by_role("button", name="Stop everything").click()
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
+    page.reload()
+    page.get_by_role("button", name="Resume").click()
+    expect(page.get_by_role("button", name="Stop everything")).to_be_visible()
+
+
+@pytest.mark.req("UX-02")
 def test_a_turn_is_stopped(visit: Visit, model: ScriptedServer) -> None:
     model.rules(Rule(match="count", reply=Reply(text="one two three " * 20, chunks=40, chunk_delay=1)))
     page = visit.sign_in()
@@ -184,6 +216,7 @@ def test_a_turn_is_stopped(visit: Visit, model: ScriptedServer) -> None:
     page.locator(".live").get_by_role("button", name="Stop").click()
     expect(page.locator(".live")).to_have_count(0)
     expect(page.get_by_text("stopped", exact=False).last).to_be_visible()
+    assert visit.hub.http.get("/sessions/current").json()["stopped"] is False, "only this turn was"
 
 
 @pytest.mark.req("UX-02", "THR-04")

@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, Locator, expect
 from annabelle.core.tools import JsonObject
 from annabelle.hub.security.users_file import add_user
 from browser.browsing import PHONE, Visit, visiting
-from hub.hubs import HubProcess
-from support.scripted_model import Reply, Rule, ScriptedServer
+from hub.hubs import HubProcess, wait_for
+from support.scripted_model import Call, Reply, Rule, ScriptedServer
 
 
 def call(hub: HubProcess, tool: str, **arguments: object) -> JsonObject:
@@ -122,6 +122,26 @@ def test_forgetting_shows_everything_that_goes_and_asks(visit: Visit, model: Scr
     page.get_by_role("button", name="Look where it stands").click()
     expect(page.get_by_text("It stands nowhere in these words.")).to_be_visible()
     assert (visit.foreign, visit.errors) == ([], [])
+
+
+@pytest.mark.req("UX-02", "TRU-09")
+def test_what_was_said_where_a_fact_came_from_is_forgotten_with_it(visit: Visit, model: ScriptedServer) -> None:
+    hub, said = visit.hub, "On Sundays there is music in our house again"
+    learnt = Call(name="memory_store_fact", arguments={"fact": "Plays the violin.", "category": "preference"})
+    model.rules(Rule(match="music", results=0, reply=Reply(tool_calls=[learnt])), Rule(reply=Reply(text="I see.")))
+    messages = f"/threads/{hub.say(said, chatId='violin')['threadId']}/messages"
+    assert said in hub.http.get(messages).text
+    visit.sign_in()
+    page = visit.go("memory")
+    fact = card(visit, "Plays the violin.")
+    wait_for(lambda: said in str(call(hub, "retrieve_memories", query="music")), "the conversation in the memory")
+    fact.get_by_role("link", name="Forget for good").click()
+    page.get_by_label("Also what was said where it came from").check()
+    page.get_by_role("button", name="Look where it stands").click()
+    page.get_by_role("button", name="Forget all of this").click()
+    page.get_by_role("dialog").get_by_role("button", name="Forget").click()
+    expect(page.get_by_text("Forgotten in")).to_be_visible()
+    assert said not in hub.http.get(messages).text
 
 
 @pytest.mark.req("UX-02", "CTX-08")

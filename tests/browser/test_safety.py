@@ -51,6 +51,18 @@ def test_an_answer_full_of_script_is_only_text(visit: Visit, model: ScriptedServ
 
 
 @pytest.mark.req("UX-02")
+def test_an_image_of_another_machine_is_only_a_link(visit: Visit, model: ScriptedServer) -> None:
+    model.rules(Rule(match="Show", reply=Reply(text="![see](https://other.example/seen.png)")))
+    visit.context.add_init_script(WATCH)
+    page = visit.sign_in()
+    say(page, "Show it")
+    link = page.locator(".message.agent:not(.live)").get_by_role("link", name="see", exact=True)
+    expect(link).to_have_attribute("href", "https://other.example/seen.png")
+    expect(link).to_have_attribute("rel", "noopener noreferrer nofollow")
+    expect_harmless(visit)
+
+
+@pytest.mark.req("UX-02")
 def test_calls_and_file_names_full_of_script_are_only_text(visit: Visit, model: ScriptedServer) -> None:
     listing = [Call(name="filer_read_file", arguments={"path": one}) for one in PAYLOADS[:12]]
     model.rules(Rule(match="Look", results=0, reply=Reply(tool_calls=listing)))

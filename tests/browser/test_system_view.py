@@ -126,6 +126,7 @@ def test_a_setting_is_found_changed_refused_and_put_back(visit: Visit) -> None:
     page.get_by_label("Search settings").fill("GROQ_API_KEY")
     key = page.locator("[data-setting=GROQ_API_KEY]")
     key.locator("summary").click()
+    expect(key.get_by_label("GROQ_API_KEY", exact=True)).to_have_attribute("type", "password")
     key.get_by_label("GROQ_API_KEY", exact=True).fill("gsk_of_nobody_123456789")
     key.get_by_role("button", name="Save GROQ_API_KEY").click()
     expect(key.locator("summary .value")).to_have_text("••••••••")

@@ -8,7 +8,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from annabelle.core.ids import new_id
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.tools import JsonObject
+from annabelle.core.trace import TraceFile
 from browser.browsing import PHONE, Visit
 from hub.hubs import HubProcess, fresh_home
 from hub.traced_turn import ANSWER, ASKED, SETTINGS, compress_early, find_events, take_turn
@@ -65,7 +67,8 @@ def test_a_turn_is_a_waterfall_over_hub_thinker_and_servers(visit: Visit, turn: 
     for layer in ("hub", "thinker", "server"):
         assert page.locator(f".lane .span.{layer}").count() > 0
     lefts = page.locator(".lane .span").evaluate_all("all => all.map((one) => parseFloat(one.style.left))")
-    assert lefts == sorted(lefts)
+    whole, events = trace["durationMs"], trace["events"]
+    assert lefts == pytest.approx([min(one["offsetMs"] / whole * 100, 99.5) for one in events], abs=0.01)  # type: ignore[attr-defined, operator]
     called = lines.filter(has_text="model.called").first
     called.locator("summary").focus()
     page.keyboard.press("Enter")
@@ -119,6 +122,26 @@ def test_compression_is_shown_before_and_after_for_every_cycle(
     assert drawn.locator("rect").count() == 2 * len(cycles)
     expect(page.get_by_text("0 recoveries")).to_be_visible()
     assert (visit.foreign, visit.errors) == ([], [])
+
+
+@pytest.mark.req("TRC-04", "CMP-06")
+def test_the_sums_are_those_of_all_calls_and_cycles(visit: Visit, hub: HubProcess) -> None:
+    trace_id, traces = new_id("tr"), TraceFile(hub.home.traces_file, "thinker", Redactor())
+    shortened = {"tokens_before": 4_000, "tokens_after": 1_000, "ratio": 0.25}
+    traces.write("thinking.done", {"step": 1, "strategy": "adaptive", **shortened}, trace_id)
+    used = {"model": "violet", "input_tokens": 7, "cached_tokens": 2, "output_tokens": 3}
+    traces.write("model.called", {**used, "cost_usd": 0.5}, trace_id)
+    traces.write("model.called_aside", {**used, "cost_usd": 0.25, "purpose": "thinking"}, trace_id)
+    counts = {"success": False, "shortened": 2, "cycles": 3, "recoveries": 1, "context_losses": 5}
+    traces.write("thinking.summary", {**shortened, **counts}, trace_id)
+    page = visit.sign_in()
+    visit.go(f"traces/{trace_id}")
+    expect(
+        page.get_by_text("4,000 → 1,000 tokens (25 %), shortened in 2 of 3 cycles, 1 recoveries, 5 times")
+    ).to_be_visible()
+    expect(page.get_by_text("the turn failed.")).to_be_visible()
+    facts = page.locator("main dl").first.locator("dd").all_inner_texts()
+    assert facts[2:] == ["2", "14 in (4 cached), 6 out", "$0.75", "0"]
 
 
 @pytest.mark.req("TRC-04", "UX-02")

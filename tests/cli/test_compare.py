@@ -67,6 +67,9 @@ def test_it_tells_tokens_cost_calls_time_and_whether_the_outcome_is_the_same(hom
         "all",
     ]
     assert "2 of 2" in table.stdout
+    costs = [word for word in table.stdout.splitlines()[3].split() if word.startswith("$")]
+    assert costs == [f"${told['cost_usd'][name]:.4f}" for name in ("without", "with")]
+    assert costs[0] != costs[1]
 
 
 @pytest.mark.req("CMP-08")

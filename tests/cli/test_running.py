@@ -132,6 +132,7 @@ def test_the_trace_of_a_turn_is_drawn_over_hub_and_thinker(running: dict[str, st
     assert {"hub"} < {event["mcp"] for event in events}
 
 
+@pytest.mark.req("UX-04")
 def test_the_log_of_the_hub_is_shown(running: dict[str, str]):
     shown = run(running, "logs", "hub", "-n", "200")
     assert "ready" in shown.stdout

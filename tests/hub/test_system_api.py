@@ -24,7 +24,17 @@ ADDRESS, PASSWORD = "ada@example.org", "a password nobody may see"
 CONTENT = bytes(range(256)) * 4000
 READ = (
     *("/diagnosis", "/settings", "/models", "/audit/verify", "/logs", "/logs/hub", "/sessions/tokens"),
-    *("/backups", "/backups/x", "/accounts"),
+    *(
+        "/backups",
+        "/backups/x",
+        "/accounts",
+        "/costs",
+        "/costs/budget",
+        "/status",
+        "/agents",
+        "/audit",
+        "/files?path=x",
+    ),
 )
 CHANGED = (
     *("/diagnosis/fix", "/settings", "/models/use", "/models/pull", "/sessions/tokens/x/revoke"),

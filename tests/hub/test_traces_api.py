@@ -120,11 +120,12 @@ def test_traces_are_the_owners_and_somebody_elses_turn_is_not_there(make_hub: Ca
 def test_a_trace_without_a_message_is_shown_and_secrets_and_unknown_ids_are_not(
     make_hub: Callable[..., HubProcess],
 ) -> None:
-    key = "gsk_violetviolet0123456789violetviolet0123456789ab"
+    key = "violet-lantern-harbour-orchid"  # no form of its own: only the hub knows that it is a secret
     hub = make_hub(GROQ_API_KEY=key).start()
     trace_id = new_id("tr")
     traces = TraceFile(hub.home.traces_file, "thinker", Redactor())
     traces.write("model.called", {"model": key, "input_tokens": 7, "cost_usd": 0.5, "duration_ms": 3.0}, trace_id)
+    assert key in hub.home.traces_file.read_text()
     found = hub.http.get(f"/traces/{trace_id}")
     assert key not in found.text
     (event,) = found.json()["events"]

@@ -43,6 +43,7 @@ PAGES = [
 ]
 
 
+@pytest.mark.req("UX-03")
 @pytest.mark.parametrize("page", PAGES)
 def test_a_generated_page_is_up_to_date(root: Path, gen_docs: ModuleType, page: str):
     assert (root / "docs" / page).read_text() == gen_docs.PAGES[page](), "write it anew: make docs"
@@ -76,6 +77,7 @@ def test_every_dependency_has_a_line_that_says_why(root: Path):
     assert [name[0] for name in names if name and f"`{name[0]}`" not in page] == []
 
 
+@pytest.mark.req("UX-03")
 def test_links_between_pages_lead_to_files(root: Path):
     broken = [
         f"{page.relative_to(root)}: {target}"

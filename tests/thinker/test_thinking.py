@@ -15,6 +15,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Tool
 from annabelle.core.contract import ThinkingSettings, TokenUsage
 from annabelle.core.errors import ProviderDown
 from annabelle.embeddings.embedder import EmbeddingsUnavailable
+from annabelle.llm.token_estimate import estimate_tokens
 from annabelle.llm.types import ModelRequest as ModelAsk
 from annabelle.thinker.compression.context_compressor import ContextCompressor
 from annabelle.thinker.compression.context_loss import is_valid_chain
@@ -26,6 +27,7 @@ from annabelle.thinker.compression.strategies import CompressionMeasures
 from annabelle.thinker.compression.summary import find_summary
 from annabelle.thinker.costs import CostMeter
 from annabelle.thinker.prompt.token_budget import count_tokens
+from thinker.fake_hub import tool
 from thinker.fakes import Bench, DictTools, ListedModel, MemoryEngine
 from thinker.histories import answer, called, flights, long_history, user
 from thinker.thinkers import brief
@@ -290,6 +292,13 @@ async def test_the_notes_of_the_cheap_model_are_the_result_in_all_their_parts():
     assert result.thinking_tokens > 0
 
 
+@pytest.mark.req("CMP-06")
+async def test_what_the_cheap_model_used_counts_as_overhead():
+    thinking, _, _ = noting(json.dumps(NOTES))
+    result = await thinking.think(asking(long_history()))
+    assert result.metrics["overhead_tokens"] == result.thinking_tokens == 15
+
+
 @pytest.mark.req("CMP-10")
 async def test_what_changed_since_the_last_cycle_is_told_in_a_few_lines():
     thinking, history = ContextCompressor(SMALL), long_history()
@@ -334,6 +343,9 @@ async def test_what_was_cut_and_then_needed_is_counted():
     status = thinking.status()
     assert (status["turns"], status["context_losses"], status["calls"]) == (1, 1, 0)
     assert thinking.finished("msg_1", success=True) == {}
+    await thinking.think(asking(history, goal))
+    thinking.finished("msg_1", success=False)
+    assert (thinking.status()["turns"], thinking.status()["succeeded"]) == (2, 1)
 
 
 @pytest.mark.req("CMP-05")
@@ -344,6 +356,28 @@ async def test_the_threshold_goes_by_what_the_provider_counts():
     reported = TokenUsage(input_tokens=2 * int(str((await thinking.think(asking(history))).metrics["tokens_before"])))
     thinking.learn(request, "m", reported)
     assert (await thinking.think(asking(history, model="m"))).metrics["strategy"] == "adaptive"
+
+
+@pytest.mark.req("CMP-05")
+async def test_the_tools_of_a_request_do_not_make_its_messages_count_for_more():
+    thinking, tools = ContextCompressor(SMALL), [tool(f"look_up_{number}") for number in range(20)]
+    request = ModelAsk(call_id="c", messages=[user("hi")], tools=tools)
+    thinking.learn(request, "m", TokenUsage(input_tokens=estimate_tokens(request.messages, tools, "m")))
+    assert thinking.counter.ratio("m") == 1.0
+
+
+@pytest.mark.req("CMP-05", "CMP-10")
+async def test_a_turn_learns_how_the_provider_counts_and_tells_the_model_what_changed(tmp_path: Path):
+    plan: list[Any] = [[("look_up", {"page": n})] for n in range(4)]
+    tools = DictTools(look_up=lambda arguments: f"page {arguments['page']} " + json.dumps(flights(1)) * 9)
+    bench, thinking = Bench(tmp_path, ListedModel(*plan, "Done."), tools, max_steps=10), ContextCompressor(SMALL)
+    bench.parts = replace(bench.parts, compressor=thinking)
+    await bench.run("find it")
+    # It reports ten tokens for every request, and one report halves the count at most.
+    assert thinking.counter.ratio("listed") == 0.5
+    sent = render_messages(bench.sent())
+    assert "<thinking>\nlook_up worked: page 3" in sent
+    assert sent.count("</thinking>") == 1
 
 
 @pytest.mark.req("CMP-02", "CMP-06")

@@ -67,10 +67,11 @@ async def test_a_server_is_started_listed_and_called(both_ways: WithServers, sta
     assert status(toolbox, "echo").protocol == "2026-07-28"
 
 
+@pytest.mark.req("TRC-03")
 async def test_a_server_gets_exactly_its_own_environment(
     both_ways: WithServers, start: Start, person: CallContext
 ) -> None:
-    config = both_ways("echo", "witness")
+    config = replace(both_ways("echo", "witness"), log_level="debug")
     toolbox = await start(config)
     seen = (await toolbox.call("echo_surroundings", {}, person)).structured
     assert seen is not None
@@ -78,7 +79,7 @@ async def test_a_server_gets_exactly_its_own_environment(
         "PATH": config.environment["PATH"],
         "HOME": config.environment["HOME"],
         "ANNABELLE_HOME": str(config.home.root),
-        "LOG_LEVEL": "info",
+        "LOG_LEVEL": "debug",
         "ECHO_SECRET": MASK,
     }, "that it has the value is shown below; what it says of it is masked"
 
@@ -166,6 +167,7 @@ async def test_wrong_arguments_never_reach_the_server(
     assert effects(config) == []
 
 
+@pytest.mark.req("TRC-01")
 async def test_the_server_learns_who_calls(with_servers: WithServers, start: Start) -> None:
     toolbox = await start(with_servers("echo"))
     context = CallContext(
