@@ -179,6 +179,8 @@ function stream(path, last, onEvent) {
 /** What happens in all threads. A browser opens six connections to an address at most, so one tab reads for all tabs. */
 export function followEvents(onEvent) {
   const others = new BroadcastChannel("annabelle-events");
+  // Under a name without TLS there are none, and each tab reads for itself.
+  const locks = navigator.locks ?? { request: async (name, options, work) => work() };
   let last = null;
   let asked = null;
   const take = (event) => {
@@ -197,7 +199,7 @@ export function followEvents(onEvent) {
     const { signal } = asked;
     let close = null;
     const off = ["lost", "back"].map((state) => on(state, () => close && others.postMessage({ state })));
-    const held = navigator.locks.request("annabelle-events", options.steal ? options : { signal }, () => {
+    const held = locks.request("annabelle-events", options.steal ? options : { signal }, () => {
       close = stream("/events", last, share);
       return new Promise(() => {});
     });
