@@ -5,6 +5,7 @@ import { markdown } from "../markdown.js";
 import { approvalCard, approvalState } from "./inbox.js";
 
 const PAGE = 50;
+const MOST_THREADS = 200;
 const MOST_MISSED = 1000;
 const SENT_FILE = /\(I sent you the file (received\/[^)\n]+)\)/g;
 const RECEIVED_AT = /^.*\/(?:[\d-]{18}[0-9a-f]{4}-)?/;
@@ -16,7 +17,7 @@ export async function render(root, place) {
   const list = h("nav", { className: "threads", "aria-label": "Conversations" });
   const pane = h("section", { className: "conversation", "aria-label": "Conversation" });
   replace(root, h("h1", { className: "hidden" }, "Chat"), list, pane);
-  const { threads } = await get("/threads", { limit: 200 });
+  const { threads } = await get("/threads", { limit: MOST_THREADS });
   const [wanted] = place.rest;
   const own = threads.find((one) => one.channel === OWN.channel && one.chatId === OWN.chatId && !one.endedAt) ?? null;
   const thread = wanted ? (threads.find((one) => one.id === wanted) ?? (await get(`/threads/${wanted}`))) : own;
@@ -60,7 +61,7 @@ function drawThreads(list, threads, wanted) {
       replace(results, h("p", { className: "problem" }, describeError(error)));
     }
   });
-  replace(list, search, results, all);
+  replace(list, search, results, all, threads.length === MOST_THREADS && h("p", { className: "hint" }, "Older conversations are found by the search."));
 }
 
 /** One thread: its newest page, older ones on scroll, and what happens now. */
