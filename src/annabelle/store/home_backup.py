@@ -68,7 +68,7 @@ def back_up_home(
     hint = "Free some space or choose another place; nothing was changed."
     with explain_os_error(StorageTrouble, f"The backup {target} could not be written", hint=hint):
         _refuse_existing(target, force)
-        with working_folder(target.parent, f".{target.name}") as folder:
+        with working_folder(target.parent, ".annabelle-backup") as folder:
             try:
                 report = _write_archive(home, folder, target, settings, passphrase, progress)
             except driver.Error as error:
