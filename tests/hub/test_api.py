@@ -21,7 +21,8 @@ def code(answer: httpx.Response) -> tuple[int, str]:
 @pytest.mark.req("API-01", "HUB-01")
 def test_the_hub_is_on_loopback_and_healthy_without_a_token(shared_hub: HubProcess) -> None:
     answer = httpx.get(f"{shared_hub.url}/health")
-    assert answer.json() == {"status": "ok", "phase": "ready", "version": "0.1.0"}
+    started = shared_hub.http.get("/status").json()["startedAt"]
+    assert answer.json() == {"status": "ok", "phase": "ready", "version": "0.1.0", "startedAt": started}
     assert shared_hub.url.startswith("http://127.0.0.1:")
     assert code(httpx.get(f"{shared_hub.url}/status")) == (401, "unauthorized")
 

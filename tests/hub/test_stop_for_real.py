@@ -16,17 +16,20 @@ from support.scripted_model import Call, Reply, Rule, ScriptedServer
 from support.timing import seconds
 
 
-@pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> Iterator[HubProcess]:
+@pytest.fixture(autouse=True)
+def _rules(model: ScriptedServer) -> None:
     model.rules(
         Rule(match="look around", results=0, reply=Reply(tool_calls=[Call(name="filer_list_files", arguments={})])),
         Rule(match="look around", results=1, reply=Reply(text="I looked.")),
         Rule(match="hello", reply=Reply(text="Hello.")),
     )
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> Iterator[HubProcess]:
     started = HubProcess(fresh_home(tmp_path_factory.mktemp("stop")), model.openai_url, **only("filer")).start()
     yield started
     started.end()
-    model.rules()
 
 
 def filer(hub: HubProcess) -> int | None:

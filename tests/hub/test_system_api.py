@@ -274,7 +274,7 @@ def test_a_mailbox_is_tried_before_it_is_kept_and_its_password_is_never_told(hub
 def test_a_sign_in_at_google_needs_a_client_and_a_new_one_ends_the_one_before(hub: HubProcess) -> None:
     assert hub.http.post("/accounts/google/wait").status_code == 404
     refused = hub.http.post("/accounts/google", json={})
-    assert (refused.status_code, "console.cloud.google.com" in refused.text) == (422, True)
+    assert (refused.status_code, "console.cloud.google.com" in refused.text) == (409, True)
     client = {"clientId": "client-1", "clientSecret": "a secret nobody may see"}
     with ThreadPoolExecutor() as pool:
         first = hub.http.post("/accounts/google", json=client).json()["url"]

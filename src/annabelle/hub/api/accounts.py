@@ -17,7 +17,7 @@ from annabelle.core.connections import (
     remove_connection,
     write_connection,
 )
-from annabelle.core.errors import InvalidArguments, NotFound, OperatorMistake
+from annabelle.core.errors import Conflict, InvalidArguments, NotFound, OperatorMistake
 from annabelle.core.google_oauth import SCOPES, GoogleOAuthUrls, OAuthClient, withdraw
 from annabelle.core.mail_account import MailboxInput, connect_mailbox
 from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
@@ -113,7 +113,7 @@ async def remove_mail_account(hub: TheHub, caller: Caller) -> Response:
     return Response(status_code=204)
 
 
-@router.post("/accounts/google", **document("Begin to sign in at Google", body=GoogleClient))
+@router.post("/accounts/google", **document("Begin to sign in at Google", 409, body=GoogleClient))
 async def begin_google_sign_in(hub: TheHub, caller: Caller, request: Request) -> GoogleAddress:
     """Mail and calendar are connected when the person has allowed it there, also if nobody waits for it."""
     wanted, settings = await read_body(request, GoogleClient), hub.base.settings
@@ -121,7 +121,7 @@ async def begin_google_sign_in(hub: TheHub, caller: Caller, request: Request) ->
     if secret is None and client_id == settings.google_client_id:
         secret = settings.google_client_secret
     if not client_id or secret is None:
-        raise InvalidArguments(
+        raise Conflict(
             "There is no OAuth client for Google yet.",
             hint="Make one of the type desktop app at console.cloud.google.com, and give its id and secret here.",
         )
