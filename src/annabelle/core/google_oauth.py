@@ -11,14 +11,17 @@ import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-import httpx2 as httpx
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from annabelle.core.connections import GoogleAccount, read_connection
 from annabelle.core.errors import AnnabelleError, CallerMistake, ConfigMistake, OperatorMistake, Unavailable
 from annabelle.core.home import Home
+
+if TYPE_CHECKING:
+    import httpx2 as httpx
 
 MAIL_SCOPE = "https://www.googleapis.com/auth/gmail.modify"
 SCOPES = {
@@ -178,6 +181,8 @@ class _GoogleRefusal(BaseModel):
 async def _request(
     method: str, url: str, *, data: dict[str, str] | None = None, headers: dict[str, str] | None = None
 ) -> httpx.Response:
+    import httpx2 as httpx  # noqa: PLC0415  a hub rarely signs in
+
     try:
         async with httpx.AsyncClient(timeout=REQUEST_SECONDS, trust_env=False) as http:
             return await http.request(method, url, data=data, headers=headers)

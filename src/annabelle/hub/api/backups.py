@@ -15,7 +15,6 @@ from annabelle.core.messages import now
 from annabelle.hub.api.endpoint import ApiAnswer, ApiRouter, Responses, TheHub, document
 from annabelle.hub.context import HubContext
 from annabelle.store.home_backup import back_up_on_request, list_backups
-from annabelle.store.home_restore import request_restore
 
 router = ApiRouter("backups")
 _FILE: Responses = {200: {"description": "The file", "content": {"application/zip": {}}}}
@@ -69,6 +68,8 @@ async def delete_backup(name: str, hub: TheHub) -> Response:
 async def restore_backup(name: str, hub: TheHub) -> Response:
     """It is checked first, and restored before the next start, which follows at once. What is there now is moved aside.
     Settings, keys, tokens, accounts, people and the audit stay as they are. A notice tells what came of it."""
+    from annabelle.store.home_restore import request_restore  # noqa: PLC0415  a hub rarely restores
+
     await asyncio.to_thread(lambda: request_restore(hub.base.home, _find(hub, name)))
     hub.base.lifecycle.restart()
     return Response(status_code=202)
