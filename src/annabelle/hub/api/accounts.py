@@ -19,7 +19,6 @@ from annabelle.core.connections import (
 )
 from annabelle.core.errors import Conflict, InvalidArguments, NotFound, OperatorMistake
 from annabelle.core.google_oauth import SCOPES, GoogleOAuthUrls, OAuthClient, withdraw
-from annabelle.core.mail_account import MailboxInput, connect_mailbox
 from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.context import HubContext
 
@@ -86,6 +85,8 @@ async def list_accounts(hub: TheHub) -> AccountList:
 @router.post("/accounts/mail", **document("Connect a mailbox", 400, body=MailboxBody))
 async def connect_mail_account(hub: TheHub, caller: Caller, request: Request) -> MailboxAnswer:
     """Its servers are tried first; what they refuse is not kept. It counts at once."""
+    from annabelle.core.mail_account import MailboxInput, connect_mailbox  # noqa: PLC0415  a hub rarely connects one
+
     wanted = await read_body(request, MailboxBody)
     hub.base.redact.learn([wanted.password.get_secret_value()])
     given = MailboxInput(**wanted.model_dump(exclude={"password"}))
