@@ -20,7 +20,7 @@ import httpx2 as httpx
 from annabelle.cli.hub_client import HubFile, read_hub_file
 from annabelle.cli.spinner import Spinner
 from annabelle.core.errors import AlreadyRunning, AnnabelleError, OperatorMistake, StorageTrouble, Unavailable
-from annabelle.core.home import Home
+from annabelle.core.home import HUB_ARGUMENTS, Home
 from annabelle.core.settings import load_settings
 from annabelle.toolbox.process import kernel
 
@@ -96,8 +96,7 @@ def start_hub(home: Home, *, die_with_parent: bool) -> HubProcess:
     with words.open("ab") as output:
         start = output.tell()
         process = subprocess.Popen(
-            # -P: the home is the working folder, and nothing in it may be imported.
-            [sys.executable, "-P", "-m", "annabelle.hub"],
+            [sys.executable, *HUB_ARGUMENTS],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -14,7 +14,7 @@ from typing import ClassVar
 from xml.parsers.expat import ExpatError
 
 from annabelle.core.errors import AlreadyRunning, CallerMistake, OperatorMistake, Unavailable
-from annabelle.core.home import HOME_VARIABLE
+from annabelle.core.home import HOME_VARIABLE, HUB_ARGUMENTS
 
 LABEL = "annabelle"
 LAUNCHD_LABEL = "local.annabelle.hub"
@@ -37,7 +37,7 @@ class ServicePlan:
     @property
     def argv(self) -> list[str]:
         """The hub in the foreground with this Python; -P imports nothing from the home."""
-        return [self.python, "-P", "-m", "annabelle.hub"]
+        return [self.python, *HUB_ARGUMENTS]
 
     @property
     def environment(self) -> dict[str, str]:

@@ -11,6 +11,8 @@ from pathlib import Path
 from annabelle.core.errors import OperatorMistake, explain_os_error
 
 HOME_VARIABLE = "ANNABELLE_HOME"
+HUB_ARGUMENTS = ("-P", "-m", "annabelle.hub")
+"""What Python is given to run the hub. -P: the home is the working folder, and nothing in it may be imported."""
 
 
 class HomePath:

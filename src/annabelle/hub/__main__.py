@@ -12,7 +12,7 @@ import sys
 import traceback
 
 from annabelle.core.errors import AnnabelleError, explain_shortage
-from annabelle.core.home import Home
+from annabelle.core.home import HUB_ARGUMENTS, Home
 from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings, load_settings
 from annabelle.core.trace import configure_logging
@@ -36,7 +36,7 @@ def main() -> int:
         finally:
             lock.release()
         if again:
-            os.execv(sys.executable, [sys.executable, "-P", "-m", "annabelle.hub"])
+            os.execv(sys.executable, [sys.executable, *HUB_ARGUMENTS])
     except Exception as error:  # the edge of the process
         known = error if isinstance(error, AnnabelleError) else explain_shortage(error)
         if known is None:
