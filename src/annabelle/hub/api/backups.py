@@ -64,7 +64,9 @@ async def delete_backup(name: str, hub: TheHub) -> Response:
     return Response(status_code=204)
 
 
-@router.post("/backups/{name}/restore", status_code=202, **document("Restart with a backup", 400, 404))
+@router.post(
+    "/backups/{name}/restore", status_code=202, response_class=Response, **document("Restart with a backup", 400, 404)
+)
 async def restore_backup(name: str, hub: TheHub) -> Response:
     """It is checked first, and restored before the next start, which follows at once. What is there now is moved aside.
     Settings, keys, tokens, accounts, people and the audit stay as they are. A notice tells what came of it."""

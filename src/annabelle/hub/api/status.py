@@ -38,7 +38,7 @@ async def health(hub: TheHub) -> HubHealth:
     return HubHealth(phase=lifecycle.phase, version=__version__, started_at=lifecycle.started_at)
 
 
-@router.post("/restart", status_code=202, **document("Stop and start again", 409))
+@router.post("/restart", status_code=202, response_class=Response, **document("Stop and start again", 409))
 async def restart(hub: TheHub) -> Response:
     """With the settings of now, which are checked first. Running turns are waited for, and go on afterwards."""
     try:
