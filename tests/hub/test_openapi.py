@@ -92,7 +92,8 @@ def test_a_schema_driven_fuzzer_finds_nothing(make_hub: Callable[..., HubProcess
             sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run", str(schema),
             "--url", hub.url, "--header", f"X-Annabelle-Token: {hub.token}",
             "--max-examples", "15", "--seed", "1", "--workers", "1", "--request-timeout", "20",
-            "--phases", "examples,coverage,fuzzing", "--suppress-health-check", "all", "--no-color", "--warnings", "off",
+            "--phases", "examples,coverage,fuzzing", "--suppress-health-check", "all",
+            "--warnings", "off", "--no-color",
         ],
         capture_output=True, text=True, cwd=tmp_path, timeout=seconds(280),
     )  # fmt: skip

@@ -43,6 +43,7 @@ async def test_an_example_that_needs_nobody_else_runs_and_answers_as_the_docs_sa
     home: Home, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ):
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("MEMORY_BACKUP_HOURS", "0")  # whether one is made meanwhile would be luck
     runs = {tool: example for tool, example in examples_of(root, name).items() if example.get("runs")}
     server = build(name)
     enter_call(Call(agent_id="annabelle", user_id="owner", caller="api", trust="trusted"))
