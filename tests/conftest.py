@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import itertools
 import os
+import re
 import shutil
 import signal
 import sys
@@ -33,7 +35,9 @@ _CHILDREN = Path("/proc/self/task") / str(os.getpid()) / "children"
 STUCK_SECONDS = 60.0
 NETWORK_VARIABLE = "ANNABELLE_TEST_NETWORK"
 EXTERNAL_VARIABLE = "ANNABELLE_TEST_EXTERNAL_BIN"
+FAILED = pytest.StashKey[bool]()
 _reaper = Reaper()
+_numbers = itertools.count()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -102,14 +106,41 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        item.stash[FAILED] = True
+    return report
+
+
+@pytest.fixture
+def test_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where this test may write. Nobody has made it yet; what a failed test wrote there stays.
+
+    pytest's own looks through the folders of all tests before, and leaves them behind.
+    """
+    name = re.sub(r"\W", "_", request.node.name)[:25]
+    folder = tmp_path_factory.getbasetemp() / f"{next(_numbers)}-{name}"
+    yield folder
+    if not request.node.stash.get(FAILED, False):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def tmp_path(test_folder: Path) -> Path:
+    test_folder.mkdir(exist_ok=True)  # a home may be in it
+    return test_folder
+
+
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def clean_environment(monkeypatch: pytest.MonkeyPatch, test_folder: Path) -> None:
     """No key, token or setting of whoever runs the tests reaches one; a forgotten home is never the real one."""
     settings = {name.upper() for name in Settings.model_fields}
     for name in list(os.environ):
         if name.upper() in settings or (is_secret_name(name) and not name.startswith("PYTEST")):
             monkeypatch.delenv(name)
-    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "annabelle-home"))
+    monkeypatch.setenv(HOME_VARIABLE, str(test_folder / "annabelle-home"))
 
 
 @pytest.fixture
