@@ -12,6 +12,7 @@ from annabelle.core.errors import AnnabelleError, NotAllowed, RetryByModel
 from annabelle.core.failpoints import failpoint
 from annabelle.core.messages import TurnEvent
 from annabelle.core.result_text import for_model, make_result
+from annabelle.core.text import read_line
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trust import Trust
 from annabelle.hub.agents.registry import AgentRegistry
@@ -82,11 +83,6 @@ def _find_root(conn: Connection, context: CallContext) -> StoredMessage | None:
     if context.message_id is None:
         return None
     return load_root_message(conn, messages.load_message(conn, context.message_id))
-
-
-def _read_title(arguments: JsonObject) -> str:
-    """In one line."""
-    return " ".join(str(arguments["title"]).split())
 
 
 def _create_goal(service: GoalService, toolbox: Toolbox) -> NativeTool:
@@ -174,7 +170,7 @@ def _create_task(service: GoalService) -> NativeTool:
                 id=make_task_id(context),
                 kind="goal",
                 user_id=context.user_id,
-                name=_read_title(arguments) or "Task",
+                name=read_line(str(arguments["title"])) or "Task",
                 request={"instructions": arguments["instructions"], "tools": wanted, "origin_type": origin},
                 agent_id=context.agent_id,
                 goal_id=None if goal is None else goal.id,
@@ -219,7 +215,7 @@ def _create_note(service: GoalService) -> NativeTool:
             note = NewNote(
                 user_id=context.user_id,
                 goal_id=None if goal is None else goal.id,
-                title=_read_title(arguments) or "Note",
+                title=read_line(str(arguments["title"])) or "Note",
                 content=str(arguments["content"]),
                 written_by="agent",
                 read_from=_read_from(conn, context),
@@ -282,6 +278,7 @@ def _manage_learning(service: GoalService) -> NativeTool:
     )
     async def manage_learning(arguments: JsonObject, context: CallContext) -> ToolResult:
         action, content = str(arguments["action"]), str(arguments.get("content") or "").strip()
+        content = content if read_line(content) else ""
         learning_id = str(arguments.get("learning_id") or "")
         if action != "remove" and not content:
             raise RetryByModel("content is missing.")
