@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
@@ -33,6 +34,7 @@ SYSTEM_TOOLS: Final = (
     "emit_progress",
     "search_agent_history",
 )
+_NOT_FOR_TASKS: Final = frozenset((*SYSTEM_TOOLS, "send_telegram", "create_goal", "generate_feed"))
 _NOTES_SHOWN: Final = 30
 _NOTE_CHARS: Final = 200
 _CHECK_IN: Final = (
@@ -65,7 +67,7 @@ class GoalKind(AgentKind):
 
     def list_child_tools(self, conn: Connection, context: CallContext) -> tuple[str, ...] | None:
         goal = goals.find_goal(conn, context.chat_id or "")
-        return None if goal is None else tuple(goal.tools)
+        return None if goal is None else list_task_tools(goal.tools)
 
     def load_terms(
         self, conn: Connection, message: StoredMessage, limits: TurnLimits, settings: Settings
@@ -103,6 +105,11 @@ class GoalKind(AgentKind):
         rest_if_done(conn, message.chat_id)
         fire = load_run(conn, message)
         return None if fire is None else end_fire(conn, fire, FireOutcome(state="skipped", text=why), at)
+
+
+def list_task_tools(tools: Iterable[str]) -> tuple[str, ...]:
+    """Those of an agent's tools that its tasks may have, which talk to nobody, learn nothing and give no tasks."""
+    return tuple(one for one in tools if one not in _NOT_FOR_TASKS)
 
 
 def rest_if_done(conn: Connection, goal_id: str) -> None:

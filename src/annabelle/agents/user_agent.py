@@ -8,7 +8,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from annabelle.agents.fire_outcome import FireOutcome, end_fire, end_run
-from annabelle.agents.goal import SYSTEM_TOOLS
+from annabelle.agents.goal import SYSTEM_TOOLS, list_task_tools
 from annabelle.agents.kind import AgentKind, EndedTurn, read_prompt
 from annabelle.agents.work import FEED_SHOWN, load_run
 from annabelle.core.contract import BriefSection, TurnLimits
@@ -21,12 +21,12 @@ from annabelle.store.goals import StoredGoal
 from annabelle.store.message_state import root_message_id
 from annabelle.store.messages import StoredMessage
 
-_FEED_TOOL: Final = "generate_feed"
+FEED_TOOL: Final = "generate_feed"
 _GOAL_TOOLS: Final = ("manage_check_in", "emit_progress")
 """Tools that are about one goal or task, which this agent has not."""
 _FEED: Final = (
     "This is the {part}, which runs by itself. See what is new in the goals and look up what is worth knowing, "
-    f"then hand over at most five things with {_FEED_TOOL}: discoveries (something found, with its source) and "
+    f"then hand over at most five things with {FEED_TOOL}: discoveries (something found, with its source) and "
     "reflections (a thought about how a goal goes). Nothing that the feed had before. If there is nothing new, do "
     "nothing. Answer with nothing: the feed is shown by itself."
 )
@@ -46,7 +46,7 @@ class UserAgentKind(AgentKind):
         return {"allowed_tools": _list_tools(conn, message)}
 
     def list_child_tools(self, conn: Connection, context: CallContext) -> tuple[str, ...] | None:
-        return _list_goal_tools(goals.list_goals(conn, context.user_id))
+        return list_task_tools(_list_goal_tools(goals.list_goals(conn, context.user_id)))
 
     def load_terms(
         self, conn: Connection, message: StoredMessage, limits: TurnLimits, settings: Settings
@@ -85,7 +85,7 @@ def _list_tools(conn: Connection, message: StoredMessage) -> tuple[str, ...]:
     shared = _list_goal_tools(goals.list_goals(conn, message.user_id))
     if not message.background:
         return (*own, *shared)
-    return (*(one for one in own if one != "send_message"), _FEED_TOOL, *shared)
+    return (*(one for one in own if one != "send_message"), FEED_TOOL, *shared)
 
 
 def _list_goal_tools(known: list[StoredGoal]) -> tuple[str, ...]:
