@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from annabelle.agents.check_in import MODEL_CALLS, SECONDS, move_heartbeat
 from annabelle.agents.fire_outcome import FireOutcome, end_fire, end_run
-from annabelle.agents.kind import AgentKind, EndedTurn, read_prompt
+from annabelle.agents.kind import MAX_STEPS, AgentKind, EndedTurn, read_prompt
 from annabelle.agents.work import load_run
 from annabelle.core.contract import BriefSection, TurnLimits
 from annabelle.core.errors import Conflict
@@ -73,15 +73,18 @@ class GoalKind(AgentKind):
         self, conn: Connection, message: StoredMessage, limits: TurnLimits, settings: Settings
     ) -> JsonObject:
         goal = goals.find_goal(conn, message.chat_id)
-        terms: JsonObject = {"required_tools": _list_tools(conn, message)}
+        terms: JsonObject = {
+            "required_tools": _list_tools(conn, message),
+            "limits": limits.model_copy(update={"max_steps": MAX_STEPS}),
+        }
         if goal is None:
             return terms
         terms |= {"instructions": _describe_goal(goal), "sections": load_sections(conn, goal)}
         fire = load_run(conn, message)
         if fire is None:
             return terms
-        own = {"max_steps": MODEL_CALLS, "wall_clock_seconds": SECONDS}
-        terms |= {"may_be_silent": True, "limits": limits.model_copy(update=own)}
+        check_in = {"max_steps": MODEL_CALLS, "wall_clock_seconds": SECONDS}
+        terms |= {"may_be_silent": True, "limits": limits.model_copy(update=check_in)}
         skill = skills.load_skill(conn, fire.skill_id)
         if message.source != "decision" and skill is not None:
             intent = _FOREIGN_INTENT if skill.made_after else "{intent}"

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from annabelle.agents.check_in import find_report_thread
 from annabelle.agents.goal import list_task_tools, rest_if_done
-from annabelle.agents.kind import AgentKind, EndedTurn, read_prompt
+from annabelle.agents.kind import MAX_STEPS, AgentKind, EndedTurn, read_prompt
 from annabelle.agents.work import Work, queue_work
 from annabelle.core.contract import TurnLimits
 from annabelle.core.errors import (
@@ -35,7 +35,6 @@ from annabelle.store.tasks import NewTask, StoredTask
 TASKS: Final = "task"
 AT_ONCE: Final = 5
 """Tasks of one goal, or of a person's own agent, that have not ended."""
-MAX_STEPS: Final = 20
 SECONDS: Final = 600.0
 _TOKEN_BUDGET: Final = 60_000
 _SYSTEM_TOOLS: Final = ("create_note", "emit_progress", "update_workspace")

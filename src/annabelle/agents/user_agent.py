@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from annabelle.agents.fire_outcome import FireOutcome, end_fire, end_run
 from annabelle.agents.goal import SYSTEM_TOOLS, list_task_tools
-from annabelle.agents.kind import AgentKind, EndedTurn, read_prompt
+from annabelle.agents.kind import MAX_STEPS, AgentKind, EndedTurn, read_prompt
 from annabelle.agents.work import FEED_SHOWN, load_run
 from annabelle.core.contract import BriefSection, TurnLimits
 from annabelle.core.errors import NotFound
@@ -54,6 +54,7 @@ class UserAgentKind(AgentKind):
         known = goals.list_goals(conn, message.user_id)
         terms: JsonObject = {
             "required_tools": _list_tools(conn, message),
+            "limits": limits.model_copy(update={"max_steps": MAX_STEPS}),
             "instructions": read_prompt("user_agent"),
             "sections": _load_sections(conn, message.user_id, known, with_foreign=message.background),
         }

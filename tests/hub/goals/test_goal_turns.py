@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import Connection, insert, update
@@ -30,6 +30,18 @@ async def test_a_goal_answers_in_its_own_thread_with_its_own_tools_and_prompt(ho
     assert (await house.in_goal(goal))[0] == "How do I begin?"
     assert await house.in_goal(other) == []
     assert (await house.goal(goal)).state == "waiting"
+
+
+@pytest.mark.req("LOOP-02")
+async def test_a_goal_and_the_persons_own_agent_have_twenty_steps_for_a_turn(house: GoalHouse) -> None:
+    goal = await house.add()
+    for channel, chat_id in (("goal", goal.id), ("user_agent", OWNER)):
+        said = InboundMessage(channel=channel, chat_id=chat_id, sender_id=OWNER, text="hello")
+        await house.hub.conversations.gate.receive(said)
+    await house.house.run(timedelta(hours=2))  # with a run of the feed
+    await house.rest()
+    limits = [(one.channel, one.limits and one.limits.max_steps) for one in house.thinker.briefs]
+    assert limits == [("goal", 20), ("user_agent", 20), ("user_agent", 20)]
 
 
 @pytest.mark.req("AGE-02")

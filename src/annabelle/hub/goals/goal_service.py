@@ -23,6 +23,7 @@ from annabelle.agents.check_in import (
     set_check_in,
     suspend_check_ins,
 )
+from annabelle.agents.kind import MAX_STEPS
 from annabelle.agents.task import TASKS, begin_again, cancel_task
 from annabelle.agents.user_agent import FEED_TOOL
 from annabelle.core.clock import Clock
@@ -340,7 +341,7 @@ class GoalService:
             trigger=schedule.trigger,
             plan=None,
             required_tools=[],
-            max_steps=10,
+            max_steps=MAX_STEPS,
             notify=True,
             notify_interval_minutes=0,
             missed="skip",
