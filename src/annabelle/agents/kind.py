@@ -18,7 +18,6 @@ from annabelle.store.approvals import Approval
 from annabelle.store.goals import StoredGoal
 from annabelle.store.messages import StoredMessage
 
-
 MAX_STEPS: Final = 20
 """Steps of a turn of a goal, a task or a person's own agent (LOOP-02)."""
 
