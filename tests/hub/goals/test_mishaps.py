@@ -9,8 +9,8 @@ from sqlalchemy import Connection, text
 
 from annabelle.agents.task import cancel_task
 from annabelle.core.contract import Reserve, TurnBrief, TurnResult
-from annabelle.core.errors import Conflict, InvalidArguments, NotAllowed, ProviderDown, TooManyRequests
-from annabelle.core.messages import OWNER, USER_AGENT
+from annabelle.core.errors import Conflict, InvalidArguments, NotAllowed, NotFound, ProviderDown, TooManyRequests
+from annabelle.core.messages import OWNER, USER_AGENT, InboundMessage
 from annabelle.core.tools import JsonObject
 from annabelle.hub.conversations.turn_canceller import StoppedWork, TurnCanceller
 from annabelle.hub.goals.goal_service import GoalService, check_goal_tools
@@ -242,6 +242,9 @@ async def test_a_goal_is_answered_by_its_own_agent_whatever_its_channel_has(hous
     said = {"text": "Hello", "channel": "goal", "chatId": goal.id}
     sent = await house.house.owner.post("/message", json=said)
     assert (sent.status_code, "scout" in sent.text) == (404, True), "there is no such agent here"
+    foreign = InboundMessage(channel="goal", chat_id=goal.id, sender_id="bea", user_id="bea", text="Hello")
+    with pytest.raises(NotFound, match=f"There is no goal {goal.id}"):
+        await house.hub.conversations.gate.receive(foreign)
 
 
 @pytest.mark.req("CST-05")
