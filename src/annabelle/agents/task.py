@@ -31,6 +31,7 @@ from annabelle.store.message_state import add_facts, root_message_id
 from annabelle.store.messages import StoredMessage
 from annabelle.store.outbox import post
 from annabelle.store.tasks import NewTask, StoredTask
+from annabelle.store.threads import Thread
 
 TASKS: Final = "task"
 AT_ONCE: Final = 5
@@ -178,6 +179,13 @@ def complete_task(conn: Connection, task: StoredTask, text: str, trust: str, at:
     return ended
 
 
+def find_task_thread(conn: Connection, task: StoredTask) -> Thread | None:
+    """The thread of a task of a goal; None before its first attempt is queued."""
+    return threads.find_open_thread(
+        conn, channel=TASKS, chat_id=task.id, user_id=task.user_id, agent_id=task.agent_id or ""
+    )
+
+
 def result_note_id(task_id: str) -> str:
     """Id of the note that a task ends with."""
     return task_id.replace("task_", "note_", 1)
@@ -248,9 +256,7 @@ def _attempt_id(task: StoredTask) -> str:
 
 def _note_cancelled(conn: Connection, task: StoredTask) -> list[StoredEvent]:
     """In its own thread, where nothing else may happen any more."""
-    thread = threads.find_open_thread(
-        conn, channel=TASKS, chat_id=task.id, user_id=task.user_id, agent_id=task.agent_id or ""
-    )
+    thread = find_task_thread(conn, task)
     if thread is None:
         return []
     data: JsonObject = {"text": "The task is cancelled.", "task_id": task.id}

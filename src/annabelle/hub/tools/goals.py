@@ -18,6 +18,7 @@ from annabelle.core.trust import Trust
 from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
 from annabelle.hub.goals.goal_service import DEFAULT_TOOLS, GoalService, check_goal_tools
+from annabelle.hub.goals.markdown_notes import SEARCH_MARKDOWN
 from annabelle.hub.tasks.task_runner import make_task_id
 from annabelle.store import feed, goals, messages, tasks, threads, tool_calls
 from annabelle.store.feed import FeedItem, NewFeedItem
@@ -32,7 +33,6 @@ _GROUP = "Goals"
 _TITLE = 200
 _NOTE = 20_000
 _FOUND = 10
-_SEARCH_MARKDOWN = "notes_search_notes"
 _SHOWN_CHARS = 2_000
 _MOST_ITEMS = 5
 _TOOLS: JsonObject = {"type": "array", "maxItems": 50, "items": text_parameter(200)}
@@ -47,7 +47,7 @@ _CHECK_IN: JsonObject = {
 
 def goal_tools(service: GoalService, events: EventLog, toolbox: Toolbox, agents: AgentRegistry) -> list[NativeTool]:
     return [
-        _create_goal(service, toolbox),
+        _create_goal(service, toolbox, agents),
         _create_task(service),
         _create_note(service),
         _search_notes(service, agents),
@@ -85,7 +85,7 @@ def _find_root(conn: Connection, context: CallContext) -> StoredMessage | None:
     return load_root_message(conn, messages.load_message(conn, context.message_id))
 
 
-def _create_goal(service: GoalService, toolbox: Toolbox) -> NativeTool:
+def _create_goal(service: GoalService, toolbox: Toolbox, agents: AgentRegistry) -> NativeTool:
     @native_tool(
         "create_goal",
         "Set up a goal that is looked after for weeks: research, notes, check-ins. The user confirms it.",
@@ -107,7 +107,7 @@ def _create_goal(service: GoalService, toolbox: Toolbox) -> NativeTool:
         if context.agent_id is None:
             raise NotAllowed("A goal is set up in a conversation.", hint="annabelle goals new")
         named = cast("list[str]", arguments.get("tools") or [])
-        check_goal_tools(named, toolbox.tools().tools)
+        check_goal_tools(named, toolbox.tools(agents.policy_of(context)).tools)
         new = NewGoal(
             user_id=context.user_id,
             agent_id=context.agent_id,
@@ -242,7 +242,7 @@ def _search_notes(service: GoalService, agents: AgentRegistry) -> NativeTool:
         words = str(arguments.get("query") or "")
         goal = await service.database.read(lambda conn: _find_goal(conn, context, arguments.get("goal_id")))
         policy = agents.policy_of(context)
-        markdown = bool(words) and (policy is None or policy.permits(_SEARCH_MARKDOWN))
+        markdown = bool(words) and (policy is None or policy.permits(SEARCH_MARKDOWN))
         goal_id = None if goal is None else goal.id
         found = await service.notes.search(context.user_id, words, goal_id, limit=_FOUND, markdown=markdown)
         foreign = bool(found.markdown) or any(one.read_from for one in found.notes)
