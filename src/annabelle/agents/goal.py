@@ -17,6 +17,7 @@ from annabelle.core.errors import Conflict
 from annabelle.core.messages import GOALS, InboundMessage, StoredEvent
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject
+from annabelle.skills.schedule import find_user_zone
 from annabelle.store import goals, messages, skills, tasks
 from annabelle.store.goals import StoredGoal
 from annabelle.store.message_state import load_root_message
@@ -79,7 +80,7 @@ class GoalKind(AgentKind):
         }
         if goal is None:
             return terms
-        terms |= {"instructions": _describe_goal(goal), "sections": load_sections(conn, goal)}
+        terms |= {"instructions": _describe_goal(goal), "sections": _load_sections(conn, goal, settings)}
         fire = load_run(conn, message)
         if fire is None:
             return terms
@@ -121,13 +122,16 @@ def rest_if_done(conn: Connection, goal_id: str) -> None:
         goals.set_goal_state(conn, goal_id, "waiting")
 
 
-def load_sections(conn: Connection, goal: StoredGoal) -> tuple[BriefSection, ...]:
+def _load_sections(conn: Connection, goal: StoredGoal, settings: Settings) -> tuple[BriefSection, ...]:
     """What the goal has learnt and noted. What may be somebody else's words is only counted: a tool shows it."""
     learnings = goals.list_learnings(conn, goal.id)
     notes = goals.list_notes(conn, goal.user_id, goal.id, limit=_NOTES_SHOWN)
+    zone = find_user_zone(settings.user_timezone)
     own = [f"[{one.id}] {one.content}" for one in learnings if not one.read_from]
     shown = [
-        f"{one.created_at:%Y-%m-%d} {one.title}: {one.content[:_NOTE_CHARS]}" for one in notes if not one.read_from
+        f"{one.created_at.astimezone(zone):%Y-%m-%d} {one.title}: {one.content[:_NOTE_CHARS]}"
+        for one in notes
+        if not one.read_from
     ]
     foreign = goals.count_notes(conn, goal.id) - len(shown)
     more = [f"{foreign} more: search_notes shows them."] if foreign > 0 else []

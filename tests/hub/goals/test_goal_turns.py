@@ -261,3 +261,18 @@ async def test_ten_thousand_notes_are_searched_and_the_prompt_stays_small(house:
     assert [one["noteId"] for one in found] == ["note_7"]
     assert len((await house.house.owner.get("/notes")).json()["notes"]) == 50
     assert (await house.house.owner.get("/goals/1")).json()["notes"] == 10_000
+
+
+@pytest.mark.req("AGE-02", "AGE-04")
+async def test_notes_have_the_day_on_which_the_person_wrote_them(house: GoalHouse) -> None:
+    """It is half past midnight in Berlin, and the day before in UTC."""
+    goal = await house.add()
+    note = NewNote(user_id=OWNER, goal_id=goal.id, title="Scales", content="Done.", written_by="user")
+    await house.write(lambda conn: goals.add_note(conn, note, at=datetime(2027, 3, 25, 23, 30, tzinfo=UTC)))
+    house.play(lambda _brief: {"calls": [call("search_notes", query="scales")]})
+    await house.say(goal)
+    said = InboundMessage(channel="user_agent", chat_id=OWNER, sender_id=OWNER, text="hello")
+    await house.hub.conversations.gate.receive(said)
+    await house.rest()
+    shown = [str(one.sections) for one in house.thinker.briefs] + [str(house.thinker.answers)]
+    assert [("2027-03-26 Scales" in text, "2027-03-25" in text) for text in shown] == [(True, False)] * 3

@@ -247,7 +247,10 @@ def _search_notes(service: GoalService, agents: AgentRegistry) -> NativeTool:
         found = await service.notes.search(context.user_id, words, goal_id, limit=_FOUND, markdown=markdown)
         foreign = bool(found.markdown) or any(one.read_from for one in found.notes)
         trust: Trust = "untrusted" if foreign else "trusted"
-        notes = [f"{one.created_at:%Y-%m-%d} {one.title}\n{one.content[:_SHOWN_CHARS]}" for one in found.notes]
+        notes = [
+            f"{one.created_at.astimezone(service.time_zone):%Y-%m-%d} {one.title}\n{one.content[:_SHOWN_CHARS]}"
+            for one in found.notes
+        ]
         pages = ["\n".join((f"{one.path}: {one.title}", *one.lines)) for one in found.markdown]
         shown: JsonObject = {
             "notes": [{"note_id": one.id, "title": one.title} for one in found.notes],
