@@ -7,12 +7,22 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from annabelle.agents.check_in import CheckIn, set_check_in
 from annabelle.core.messages import TurnEvent, now
 from annabelle.core.secrets.forget_mask import FORGOTTEN_MASK, ForgetMatcher
-from annabelle.store import backup, memory_queue, messages, sessions, text_removal, threads, tool_calls
+from annabelle.skills.schedule import OneMoment
+from annabelle.store import backup, feed, goals, memory_queue, messages, sessions, text_removal, threads, tool_calls
 from annabelle.store.database import Database
+from annabelle.store.feed import NewFeedItem
+from annabelle.store.goals import NewGoal, NewNote
 from annabelle.store.messages import QueuedReceipt
-from annabelle.store.tables import events as event_table, messages as messages_table, metadata, tool_calls as call_table
+from annabelle.store.tables import (
+    events as event_table,
+    feed_items,
+    messages as messages_table,
+    metadata,
+    tool_calls as call_table,
+)
 from annabelle.store.text_removal import TextRemoval, bytes_contain, file_contains
 from annabelle.store.threads import Thread
 from annabelle.store.tool_calls import NewToolCall
@@ -112,6 +122,35 @@ async def test_rows_of_another_person_are_theirs(db: Database, receive):
     await receive(SECRET, user_id="bob", chat_id="bobs")
     assert await db.write(lambda c: text_removal.remove_text(c, sweep())) == {}
     assert SECRET in await everything(db)
+
+
+@pytest.mark.req("TRU-09")
+@pytest.mark.incident("I-30")
+async def test_goals_and_what_belongs_to_them_are_forgotten_for_their_person_alone(db: Database):
+    at = now()
+
+    def fill(connection: sa.Connection) -> None:
+        for user in ("owner", "bob"):
+            goal = goals.add_goal(connection, NewGoal(user_id=user, agent_id="annabelle", title=f"Find {SECRET}"))
+            goals.add_learning(connection, goal.id, f"{SECRET} is old")
+            note = NewNote(user_id=user, goal_id=goal.id, title="x", content=SECRET, written_by="user")
+            goals.add_note(connection, note)
+            for sort in ("recurring", "follow_up"):
+                set_check_in(connection, goal, CheckIn(sort=sort, schedule=OneMoment(at), intent="Ask."), at)
+            for kind in ("discovery", "reflection"):
+                item = NewFeedItem(user_id=user, kind=kind, title=kind, content=SECRET)
+                feed.add_feed_item(connection, item)
+
+    await db.write(fill)
+    digests = sa.select(feed_items.c.digest).where(feed_items.c.user_id == "owner")
+    before = await db.read(lambda c: c.execute(digests).scalars().all())
+    looked = await db.write(lambda c: text_removal.remove_text(c, sweep(apply=False)))
+    done = await db.write(lambda c: text_removal.remove_text(c, sweep()))
+    assert done == looked == {"goals": 1, "goal_learnings": 1, "goal_notes": 1, "feed_items": 2, "skills": 2}
+    assert not set(before) & set(await db.read(lambda c: c.execute(digests).scalars().all()))
+    assert await db.write(lambda c: text_removal.remove_text(c, sweep())) == {}
+    assert await db.write(lambda c: text_removal.remove_text(c, sweep(user="bob"))) == done
+    assert not ForgetMatcher([SECRET]).found_in(await everything(db))
 
 
 @pytest.mark.req("TRU-09")

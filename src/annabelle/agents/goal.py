@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
@@ -9,13 +10,14 @@ from sqlalchemy import Connection
 
 from annabelle.agents.check_in import MODEL_CALLS, SECONDS, move_heartbeat
 from annabelle.agents.fire_outcome import FireOutcome, end_fire, end_run
-from annabelle.agents.kind import AgentKind, EndedTurn, read_prompt
+from annabelle.agents.kind import MAX_STEPS, AgentKind, EndedTurn, read_prompt
 from annabelle.agents.work import load_run
 from annabelle.core.contract import BriefSection, TurnLimits
 from annabelle.core.errors import Conflict
 from annabelle.core.messages import GOALS, InboundMessage, StoredEvent
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject
+from annabelle.skills.schedule import find_user_zone
 from annabelle.store import goals, messages, skills, tasks
 from annabelle.store.goals import StoredGoal
 from annabelle.store.message_state import load_root_message
@@ -33,6 +35,7 @@ SYSTEM_TOOLS: Final = (
     "emit_progress",
     "search_agent_history",
 )
+_NOT_FOR_TASKS: Final = frozenset((*SYSTEM_TOOLS, "send_telegram", "create_goal", "generate_feed"))
 _NOTES_SHOWN: Final = 30
 _NOTE_CHARS: Final = 200
 _CHECK_IN: Final = (
@@ -65,21 +68,24 @@ class GoalKind(AgentKind):
 
     def list_child_tools(self, conn: Connection, context: CallContext) -> tuple[str, ...] | None:
         goal = goals.find_goal(conn, context.chat_id or "")
-        return None if goal is None else tuple(goal.tools)
+        return None if goal is None else list_task_tools(goal.tools)
 
     def load_terms(
         self, conn: Connection, message: StoredMessage, limits: TurnLimits, settings: Settings
     ) -> JsonObject:
         goal = goals.find_goal(conn, message.chat_id)
-        terms: JsonObject = {"required_tools": _list_tools(conn, message)}
+        terms: JsonObject = {
+            "required_tools": _list_tools(conn, message),
+            "limits": limits.model_copy(update={"max_steps": MAX_STEPS}),
+        }
         if goal is None:
             return terms
-        terms |= {"instructions": _describe_goal(goal), "sections": load_sections(conn, goal)}
+        terms |= {"instructions": _describe_goal(goal), "sections": _load_sections(conn, goal, settings)}
         fire = load_run(conn, message)
         if fire is None:
             return terms
-        own = {"max_steps": MODEL_CALLS, "wall_clock_seconds": SECONDS}
-        terms |= {"may_be_silent": True, "limits": limits.model_copy(update=own)}
+        check_in = {"max_steps": MODEL_CALLS, "wall_clock_seconds": SECONDS}
+        terms |= {"may_be_silent": True, "limits": limits.model_copy(update=check_in)}
         skill = skills.load_skill(conn, fire.skill_id)
         if message.source != "decision" and skill is not None:
             intent = _FOREIGN_INTENT if skill.made_after else "{intent}"
@@ -105,19 +111,27 @@ class GoalKind(AgentKind):
         return None if fire is None else end_fire(conn, fire, FireOutcome(state="skipped", text=why), at)
 
 
+def list_task_tools(tools: Iterable[str]) -> tuple[str, ...]:
+    """Those of an agent's tools that its tasks may have, which talk to nobody, learn nothing and give no tasks."""
+    return tuple(one for one in tools if one not in _NOT_FOR_TASKS)
+
+
 def rest_if_done(conn: Connection, goal_id: str) -> None:
     """A goal that nothing is done for any more waits."""
     if not tasks.list_at_work(conn, goal_id) and not messages.has_unfinished(conn, GOALS, goal_id):
         goals.set_goal_state(conn, goal_id, "waiting")
 
 
-def load_sections(conn: Connection, goal: StoredGoal) -> tuple[BriefSection, ...]:
+def _load_sections(conn: Connection, goal: StoredGoal, settings: Settings) -> tuple[BriefSection, ...]:
     """What the goal has learnt and noted. What may be somebody else's words is only counted: a tool shows it."""
     learnings = goals.list_learnings(conn, goal.id)
     notes = goals.list_notes(conn, goal.user_id, goal.id, limit=_NOTES_SHOWN)
+    zone = find_user_zone(settings.user_timezone)
     own = [f"[{one.id}] {one.content}" for one in learnings if not one.read_from]
     shown = [
-        f"{one.created_at:%Y-%m-%d} {one.title}: {one.content[:_NOTE_CHARS]}" for one in notes if not one.read_from
+        f"{one.created_at.astimezone(zone):%Y-%m-%d} {one.title}: {one.content[:_NOTE_CHARS]}"
+        for one in notes
+        if not one.read_from
     ]
     foreign = goals.count_notes(conn, goal.id) - len(shown)
     more = [f"{foreign} more: search_notes shows them."] if foreign > 0 else []

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from sqlalchemy import Connection
 
@@ -17,6 +17,9 @@ from annabelle.core.tools import CallContext, JsonObject
 from annabelle.store.approvals import Approval
 from annabelle.store.goals import StoredGoal
 from annabelle.store.messages import StoredMessage
+
+MAX_STEPS: Final = 20
+"""Steps of a turn of a goal, a task or a person's own agent (LOOP-02)."""
 
 
 @dataclass(frozen=True, slots=True)

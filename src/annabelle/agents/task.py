@@ -8,8 +8,8 @@ from typing import Final, cast
 from sqlalchemy import Connection
 
 from annabelle.agents.check_in import find_report_thread
-from annabelle.agents.goal import rest_if_done
-from annabelle.agents.kind import AgentKind, EndedTurn, read_prompt
+from annabelle.agents.goal import list_task_tools, rest_if_done
+from annabelle.agents.kind import MAX_STEPS, AgentKind, EndedTurn, read_prompt
 from annabelle.agents.work import Work, queue_work
 from annabelle.core.contract import TurnLimits
 from annabelle.core.errors import (
@@ -21,21 +21,21 @@ from annabelle.core.errors import (
     TooManyRequests,
     TurnCancelled,
 )
-from annabelle.core.messages import GOALS, USER_AGENT, StoredEvent
+from annabelle.core.messages import GOALS, USER_AGENT, StoredEvent, TurnEvent
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
 from annabelle.policy.provenance import trust_after
 from annabelle.store import goals, messages, tasks, threads, tool_calls
 from annabelle.store.goals import NewNote, StoredGoal
-from annabelle.store.message_state import add_facts
+from annabelle.store.message_state import add_facts, root_message_id
 from annabelle.store.messages import StoredMessage
 from annabelle.store.outbox import post
 from annabelle.store.tasks import NewTask, StoredTask
+from annabelle.store.threads import Thread
 
 TASKS: Final = "task"
 AT_ONCE: Final = 5
 """Tasks of one goal, or of a person's own agent, that have not ended."""
-MAX_STEPS: Final = 20
 SECONDS: Final = 600.0
 _TOKEN_BUDGET: Final = 60_000
 _SYSTEM_TOOLS: Final = ("create_note", "emit_progress", "update_workspace")
@@ -77,9 +77,9 @@ class TaskKind(AgentKind):
         return terms if message.source == "decision" else terms | {"text": str(task.request["instructions"])}
 
     def end_turn(self, conn: Connection, ended: EndedTurn) -> list[StoredEvent]:
-        task = _find_task(conn, ended.message.chat_id)
-        if task is None or not task.open:
-            return []  # it was cancelled, or its goal deleted
+        task = _find_current(conn, ended.message)
+        if task is None:
+            return []
         if ended.parked is not None and ended.parked.waits:
             ids = [one.id for one in ended.parked.questions]
             if not ids:
@@ -94,10 +94,11 @@ class TaskKind(AgentKind):
         return _complete(conn, task, ended)
 
     def resume_turn(self, conn: Connection, message: StoredMessage) -> None:
-        tasks.change_task(conn, message.chat_id, {"state": "active"})
+        if (task := _find_current(conn, message)) is not None:
+            tasks.change_task(conn, task.id, {"state": "active"})
 
     def drop_turn(self, conn: Connection, message: StoredMessage, why: str, at: datetime) -> list[StoredEvent] | None:
-        task = _find_task(conn, message.chat_id)
+        task = _find_current(conn, message)
         return [] if task is None else cancel_task(conn, task, why, at)
 
 
@@ -128,7 +129,7 @@ def queue_attempt(conn: Connection, task: StoredTask) -> str:
     """Queue the next attempt of an active task, once; returns its thread."""
     goal = None if task.goal_id is None else goals.find_goal(conn, task.goal_id)
     work = Work(
-        id=f"{task.id}_{task.failures}",
+        id=_attempt_id(task),
         channel=TASKS,
         chat_id=task.id,
         user_id=task.user_id,
@@ -158,12 +159,15 @@ def retry_task(conn: Connection, task: StoredTask) -> str:
 
 
 def cancel_task(conn: Connection, task: StoredTask, why: str, at: datetime, *, told: bool = True) -> list[StoredEvent]:
-    """End a task without a result."""
+    """End a task without a result. Who follows its thread hears of it in any case, the person only if `told`."""
     changes: JsonObject = {"state": "cancelled", "next_try_at": None, "result": {"text": why}, "finished_at": at}
     if not tasks.change_task(conn, task.id, changes):
         return []
     _rest(conn, task)
-    return _tell(conn, task, f"The task “{task.name}” was not finished. {why}", "cancelled") if told else []
+    followers = _note_cancelled(conn, task)
+    if not told:
+        return followers
+    return followers + _tell(conn, task, f"The task “{task.name}” was not finished. {why}", "cancelled")
 
 
 def complete_task(conn: Connection, task: StoredTask, text: str, trust: str, at: datetime) -> bool:
@@ -173,6 +177,13 @@ def complete_task(conn: Connection, task: StoredTask, text: str, trust: str, at:
     ended = tasks.change_task(conn, task.id, changes)
     _rest(conn, task)
     return ended
+
+
+def find_task_thread(conn: Connection, task: StoredTask) -> Thread | None:
+    """The thread of a task of a goal; None before its first attempt is queued."""
+    return threads.find_open_thread(
+        conn, channel=TASKS, chat_id=task.id, user_id=task.user_id, agent_id=task.agent_id or ""
+    )
 
 
 def result_note_id(task_id: str) -> str:
@@ -224,7 +235,8 @@ def _list_tools(conn: Connection, task_id: str) -> tuple[str, ...]:
     given = cast("list[str]", task.request["tools"])
     goal = None if task.goal_id is None else goals.find_goal(conn, task.goal_id)
     parents = goals.list_goals(conn, task.user_id) if goal is None else [goal]
-    return (*_SYSTEM_TOOLS, *(tool for tool in given if any(tool in parent.tools for parent in parents)))
+    usable = (tool for tool in given if any(tool in parent.tools for parent in parents))
+    return (*_SYSTEM_TOOLS, *list_task_tools(usable))
 
 
 def _check_room(conn: Connection, task: NewTask | StoredTask) -> None:
@@ -237,11 +249,32 @@ def _check_room(conn: Connection, task: NewTask | StoredTask) -> None:
         raise TooManyRequests(f"{AT_ONCE} tasks are under way already.", hint="Wait until one has ended.")
 
 
+def _attempt_id(task: StoredTask) -> str:
+    """Id of the message that is its latest attempt."""
+    return f"{task.id}_{task.failures}"
+
+
+def _note_cancelled(conn: Connection, task: StoredTask) -> list[StoredEvent]:
+    """In its own thread, where nothing else may happen any more."""
+    thread = find_task_thread(conn, task)
+    if thread is None:
+        return []
+    data: JsonObject = {"text": "The task is cancelled.", "task_id": task.id}
+    event = TurnEvent(message_id=_attempt_id(task), key="cancelled", type="notice", data=data)
+    return threads.append_events(conn, thread.id, [event])
+
+
 def _find_task(conn: Connection, task_id: str) -> StoredTask | None:
     try:
         return tasks.load_task(conn, task_id)
     except NotFound:
         return None
+
+
+def _find_current(conn: Connection, message: StoredMessage) -> StoredTask | None:
+    """The task whose latest attempt a turn is; None if it was cancelled, deleted or begun again meanwhile."""
+    task = _find_task(conn, message.chat_id)
+    return None if task is None or not task.open or root_message_id(message) != _attempt_id(task) else task
 
 
 def _rest(conn: Connection, task: StoredTask) -> None:

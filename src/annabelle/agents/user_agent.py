@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
 from annabelle.agents.fire_outcome import FireOutcome, end_fire, end_run
-from annabelle.agents.goal import SYSTEM_TOOLS
-from annabelle.agents.kind import AgentKind, EndedTurn, read_prompt
+from annabelle.agents.goal import SYSTEM_TOOLS, list_task_tools
+from annabelle.agents.kind import MAX_STEPS, AgentKind, EndedTurn, read_prompt
 from annabelle.agents.work import FEED_SHOWN, load_run
 from annabelle.core.contract import BriefSection, TurnLimits
 from annabelle.core.errors import NotFound
 from annabelle.core.messages import USER_AGENT, InboundMessage, StoredEvent
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject
+from annabelle.skills.schedule import find_user_zone
 from annabelle.store import feed, goals
 from annabelle.store.goals import StoredGoal
 from annabelle.store.message_state import root_message_id
 from annabelle.store.messages import StoredMessage
 
-_FEED_TOOL: Final = "generate_feed"
+FEED_TOOL: Final = "generate_feed"
 _GOAL_TOOLS: Final = ("manage_check_in", "emit_progress")
 """Tools that are about one goal or task, which this agent has not."""
 _FEED: Final = (
     "This is the {part}, which runs by itself. See what is new in the goals and look up what is worth knowing, "
-    f"then hand over at most five things with {_FEED_TOOL}: discoveries (something found, with its source) and "
+    f"then hand over at most five things with {FEED_TOOL}: discoveries (something found, with its source) and "
     "reflections (a thought about how a goal goes). Nothing that the feed had before. If there is nothing new, do "
     "nothing. Answer with nothing: the feed is shown by itself."
 )
@@ -46,7 +48,7 @@ class UserAgentKind(AgentKind):
         return {"allowed_tools": _list_tools(conn, message)}
 
     def list_child_tools(self, conn: Connection, context: CallContext) -> tuple[str, ...] | None:
-        return _list_goal_tools(goals.list_goals(conn, context.user_id))
+        return list_task_tools(_list_goal_tools(goals.list_goals(conn, context.user_id)))
 
     def load_terms(
         self, conn: Connection, message: StoredMessage, limits: TurnLimits, settings: Settings
@@ -54,8 +56,9 @@ class UserAgentKind(AgentKind):
         known = goals.list_goals(conn, message.user_id)
         terms: JsonObject = {
             "required_tools": _list_tools(conn, message),
+            "limits": limits.model_copy(update={"max_steps": MAX_STEPS}),
             "instructions": read_prompt("user_agent"),
-            "sections": _load_sections(conn, message.user_id, known, with_foreign=message.background),
+            "sections": _load_sections(conn, message, known, find_user_zone(settings.user_timezone)),
         }
         fire = load_run(conn, message)
         if fire is None:
@@ -85,7 +88,7 @@ def _list_tools(conn: Connection, message: StoredMessage) -> tuple[str, ...]:
     shared = _list_goal_tools(goals.list_goals(conn, message.user_id))
     if not message.background:
         return (*own, *shared)
-    return (*(one for one in own if one != "send_message"), _FEED_TOOL, *shared)
+    return (*(one for one in own if one != "send_message"), FEED_TOOL, *shared)
 
 
 def _list_goal_tools(known: list[StoredGoal]) -> tuple[str, ...]:
@@ -93,19 +96,23 @@ def _list_goal_tools(known: list[StoredGoal]) -> tuple[str, ...]:
 
 
 def _load_sections(
-    conn: Connection, user_id: str, known: list[StoredGoal], *, with_foreign: bool
+    conn: Connection, message: StoredMessage, known: list[StoredGoal], zone: ZoneInfo
 ) -> tuple[BriefSection, ...]:
     """The goals with their newest notes, and what the feed had.
 
     What may be somebody else's words is left out, but for the feed's own items in its runs, which are labelled so.
     """
+
+    def day(moment: datetime) -> str:
+        return f"{moment.astimezone(zone):%Y-%m-%d}"
+
     pieces: list[str] = []
     for goal in known:
-        notes = [one for one in goals.list_notes(conn, user_id, goal.id, limit=_NOTES_SHOWN) if not one.read_from]
-        shown = "".join(f"\n  {one.created_at:%Y-%m-%d} {one.title}: {one.content[:_NOTE_CHARS]}" for one in notes)
+        notes = [one for one in goals.list_notes(conn, goal.user_id, goal.id, limit=_NOTES_SHOWN) if not one.read_from]
+        shown = "".join(f"\n  {day(one.created_at)} {one.title}: {one.content[:_NOTE_CHARS]}" for one in notes)
         pieces.append(f"[{goal.id}] {goal.title} ({goal.state}): {goal.description}{shown}")
-    items = [one for one in feed.list_feed(conn, user_id, FEED_SHOWN) if with_foreign or not one.read_from]
-    told = [f"{one.created_at:%Y-%m-%d} {one.title}" for one in items]
+    items = feed.list_feed(conn, message.user_id, FEED_SHOWN)
+    told = [f"{day(one.created_at)} {one.title}" for one in items if message.background or not one.read_from]
     sections = (
         BriefSection(name="goals", pieces=tuple(pieces), max_tokens=1500),
         BriefSection(name="the feed so far", pieces=tuple(told), max_tokens=500),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 from contextlib import aclosing
@@ -23,7 +24,9 @@ Task = Annotated[str, typer.Argument(metavar="ID", help="Id of a task, as the li
 OfGoal = Annotated[str | None, typer.Option("--goal", help="Only of this goal: number, words of its title or id.")]
 _KINDS: Final = {"subagent": "subagent", "tool_call": "tool call", "goal": "goal"}
 _OVER: Final = ("done", "failed", "unknown", "completed", "cancelled")
-_LOOK_SECONDS: Final = 1.0
+_PIECES: Final = ("think", "text", "usage")
+"""Events after which a task goes on as before."""
+_LOOK_SECONDS: Final = 30.0
 
 app = command_app("See the work that agents handed on: to subagents, the background and goals.")
 
@@ -72,14 +75,19 @@ def cancel(task: Task, json: Json = False) -> None:
 
 
 async def _watch(client: CliHubClient, task: str, *, json: bool) -> JsonObject:
-    """Shows the events of the task's thread; whether it has ended says only the task."""
+    """Shows the events of the task's thread. Whether it has ended says only the task, which is asked after each."""
     found = await client.get(_path(task))
     if found["state"] in _OVER or found["threadId"] is None:
         return found
-    reader = asyncio.create_task(_show_events(client, str(found["threadId"]), json=json))
+    changed = asyncio.Event()
+    reader = asyncio.create_task(_show_events(client, str(found["threadId"]), changed, json=json))
+    reader.add_done_callback(lambda _: changed.set())
     try:
         while found["state"] not in _OVER:
-            await asyncio.sleep(_LOOK_SECONDS)
+            # An end that no event tells of is seen even so, only later.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), _LOOK_SECONDS)
+            changed.clear()
             found = await client.get(_path(task))
             if reader.done():
                 reader.result()
@@ -88,7 +96,7 @@ async def _watch(client: CliHubClient, task: str, *, json: bool) -> JsonObject:
     return found
 
 
-async def _show_events(client: CliHubClient, thread_id: str, *, json: bool) -> None:
+async def _show_events(client: CliHubClient, thread_id: str, changed: asyncio.Event, *, json: bool) -> None:
     screen = ChatScreen(sys.stdout, colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     views: dict[str, TurnView] = {}
     async with aclosing(client.events(thread_id, "0")) as events:
@@ -98,10 +106,12 @@ async def _show_events(client: CliHubClient, thread_id: str, *, json: bool) -> N
                 continue
             if json:
                 print_json(stored)
-                continue
-            view = views.setdefault(stored.message_id, TurnView(stored.message_id))
-            for change in view.apply(stored):
-                screen.show(change)
+            else:
+                view = views.setdefault(stored.message_id, TurnView(stored.message_id))
+                for change in view.apply(stored):
+                    screen.show(change)
+            if stored.type not in _PIECES:
+                changed.set()
 
 
 def _path(task: str) -> str:

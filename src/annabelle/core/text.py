@@ -31,6 +31,12 @@ def is_invisible(char: str) -> bool:
     return unicodedata.category(char) in _INVISIBLE_CATEGORIES or char in _BLANK_LETTERS
 
 
+def read_line(text: str) -> str:
+    """A text in one line; empty if nothing of it can be seen."""
+    line = " ".join(text.split())
+    return "" if all(char == " " or is_invisible(char) for char in line) else line
+
+
 def _escape_character(char: str) -> str:
     number = ord(char)
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

@@ -76,7 +76,7 @@ from annabelle.hub.services import HubServices, Upkeep
 from annabelle.hub.skills.fire_runner import FireRunner, FireTaskDeps
 from annabelle.hub.skills.skill_files import SkillFiles
 from annabelle.hub.skills.skill_seeder import SkillSeeder
-from annabelle.hub.skills.skill_service import SkillService, find_user_zone
+from annabelle.hub.skills.skill_service import SkillService
 from annabelle.hub.status import StatusReader
 from annabelle.hub.tasks.background_calls import BackgroundCalls, QueuedCallJudge
 from annabelle.hub.tasks.subagents import Subagents
@@ -89,6 +89,7 @@ from annabelle.hub.trust.guard import MessageGuard, make_guarding
 from annabelle.hub.trust.judge import AddressBook, TrustJudge, make_own_addresses_reader
 from annabelle.hub.trust.order_questions import OrderQuestions
 from annabelle.hub.trust.rules import StandingRules, StoredRules
+from annabelle.skills.schedule import find_user_zone
 from annabelle.skills.skill_folder import SkillFolder
 from annabelle.skills.skill_input import SYSTEM
 from annabelle.store.home_backup import back_up_nightly

@@ -175,3 +175,11 @@ def find_time_zone(name: str) -> ZoneInfo:
         raise InvalidArguments(
             f"There is no time zone {name}.", hint="Name a place of it, as in Europe/Berlin."
         ) from error
+
+
+def find_user_zone(name: str) -> ZoneInfo:
+    """The time zone of the settings; UTC if there is none of this name."""
+    try:
+        return find_time_zone(name)
+    except InvalidArguments:
+        return ZoneInfo("UTC")

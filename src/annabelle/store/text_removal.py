@@ -18,7 +18,7 @@ from annabelle.core.secrets.forget_mask import FORGOTTEN_MASK, PAYLOAD_FIELDS, F
 from annabelle.core.tools import JsonObject
 from annabelle.store.engine import driver
 from annabelle.store.portable_sql import JsonText, SafeText
-from annabelle.store.tables import approvals, events, messages, metadata, to_remember, tool_calls
+from annabelle.store.tables import approvals, events, feed_items, goals, messages, metadata, to_remember, tool_calls
 
 FoundRow = dict[str, object]
 
@@ -42,13 +42,20 @@ class TextColumns:
 
     @classmethod
     def from_table(cls, table: Table, returned: Iterable[str] = ()) -> TextColumns:
-        """Text and JSON columns of a table are content; chats and senders are names."""
+        """Text and JSON columns of a table are content; chats, senders and what has to be unique are names."""
+        texts = [column.name for column in table.c if isinstance(column.type, SafeText)]
+        unique = {
+            column.name
+            for constraint in table.constraints
+            if isinstance(constraint, sa.UniqueConstraint)
+            for column in constraint.columns
+        }
         return cls(
             table.name,
             keys=tuple(column.name for column in table.primary_key),
-            words=tuple(column.name for column in table.c if isinstance(column.type, SafeText)),
+            words=tuple(name for name in texts if name not in unique),
             json=tuple(column.name for column in table.c if isinstance(column.type, JsonText)),
-            names=tuple(name for name in _NAME_COLUMNS if name in table.c),
+            names=(*(name for name in _NAME_COLUMNS if name in table.c), *(name for name in texts if name in unique)),
             returned=tuple(returned),
         )
 
@@ -82,12 +89,15 @@ class TextRemoval:
         return replace(self, apply=False)
 
     def owner_filter(self, table: Table) -> sa.ColumnElement[bool]:
-        """Condition for the person's rows; true for a table without a user."""
-        if self.user_id is None or "user_id" not in table.c:
-            return sa.true()
+        """Condition for the person's rows, or those of their goals; true for a table without either."""
         # Without the table's name, because it is also used in queries on its `plain_table`.
         user_id: sa.ColumnClause[str] = sa.column("user_id")
-        return user_id == self.user_id
+        goal_id: sa.ColumnClause[str] = sa.column("goal_id")
+        if self.user_id is None or not {user_id.name, goal_id.name} & set(table.c.keys()):
+            return sa.true()
+        if user_id.name in table.c:
+            return user_id == self.user_id
+        return goal_id.in_(sa.select(goals.c.id).where(goals.c.user_id == self.user_id))
 
     def run(
         self, connection: Connection, cells: TextColumns, rows: sa.ColumnElement[bool] | None = None
@@ -140,6 +150,8 @@ def remove_text(connection: Connection, sweep: TextRemoval) -> dict[str, int]:
         rows = sweep.run(connection, TextColumns.from_table(table, marks), sweep.owner_filter(table))
         touched |= {str(row[mark]) for row in rows for mark in marks if row[mark] is not None}
         counts[table.name] = len(rows)
+        if table is feed_items and sweep.apply:
+            _remove_digests(connection, [str(row["id"]) for row in rows])
     counts["events"] += _empty_split_sentences(connection, sweep)
     if sweep.apply:
         _remove_references(connection, touched)
@@ -188,6 +200,13 @@ def _remove_references(connection: Connection, touched: set[str]) -> None:
         connection.execute(sa.delete(to_remember).where(to_remember.c.message_id.in_(some)))
         asked = sa.update(approvals).where(approvals.c.message_id.in_(some))
         connection.execute(asked.values(digest=FORGOTTEN_DIGEST))
+
+
+def _remove_digests(connection: Connection, item_ids: list[str]) -> None:
+    """Removes the hashes of what the feed told, which would confirm a guess, too. Each stays one of a kind."""
+    digest = sa.literal(f"{FORGOTTEN_DIGEST}:") + feed_items.c.id
+    for some in _split_batches(item_ids):
+        connection.execute(sa.update(feed_items).where(feed_items.c.id.in_(some)).values(digest=digest))
 
 
 def _split_batches(values: list[T]) -> Iterator[list[T]]:

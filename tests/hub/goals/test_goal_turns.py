@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import Connection, insert, update
@@ -30,6 +30,18 @@ async def test_a_goal_answers_in_its_own_thread_with_its_own_tools_and_prompt(ho
     assert (await house.in_goal(goal))[0] == "How do I begin?"
     assert await house.in_goal(other) == []
     assert (await house.goal(goal)).state == "waiting"
+
+
+@pytest.mark.req("LOOP-02")
+async def test_a_goal_and_the_persons_own_agent_have_twenty_steps_for_a_turn(house: GoalHouse) -> None:
+    goal = await house.add()
+    for channel, chat_id in (("goal", goal.id), ("user_agent", OWNER)):
+        said = InboundMessage(channel=channel, chat_id=chat_id, sender_id=OWNER, text="hello")
+        await house.hub.conversations.gate.receive(said)
+    await house.house.run(timedelta(hours=2))  # with a run of the feed
+    await house.rest()
+    limits = [(one.channel, one.limits and one.limits.max_steps) for one in house.thinker.briefs]
+    assert limits == [("goal", 20), ("user_agent", 20), ("user_agent", 20)]
 
 
 @pytest.mark.req("AGE-02")
@@ -249,3 +261,18 @@ async def test_ten_thousand_notes_are_searched_and_the_prompt_stays_small(house:
     assert [one["noteId"] for one in found] == ["note_7"]
     assert len((await house.house.owner.get("/notes")).json()["notes"]) == 50
     assert (await house.house.owner.get("/goals/1")).json()["notes"] == 10_000
+
+
+@pytest.mark.req("AGE-02", "AGE-04")
+async def test_notes_have_the_day_on_which_the_person_wrote_them(house: GoalHouse) -> None:
+    """It is half past midnight in Berlin, and the day before in UTC."""
+    goal = await house.add()
+    note = NewNote(user_id=OWNER, goal_id=goal.id, title="Scales", content="Done.", written_by="user")
+    await house.write(lambda conn: goals.add_note(conn, note, at=datetime(2027, 3, 25, 23, 30, tzinfo=UTC)))
+    house.play(lambda _brief: {"calls": [call("search_notes", query="scales")]})
+    await house.say(goal)
+    said = InboundMessage(channel="user_agent", chat_id=OWNER, sender_id=OWNER, text="hello")
+    await house.hub.conversations.gate.receive(said)
+    await house.rest()
+    shown = [str(one.sections) for one in house.thinker.briefs] + [str(house.thinker.answers)]
+    assert [("2027-03-26 Scales" in text, "2027-03-25" in text) for text in shown] == [(True, False)] * 3

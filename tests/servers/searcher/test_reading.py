@@ -34,6 +34,14 @@ def test_any_bytes_are_read_as_html_or_refused(data: bytes) -> None:
     assert answer.keys() in ({"error"}, {"title", "description", "content", "note"})
 
 
+@pytest.mark.parametrize("element", ["article", "main", "section", "p"])
+@pytest.mark.parametrize("before", ["", "<title>Iron</title>", "<meta charset=utf-8><style>a {}</style>"])
+def test_a_page_that_begins_without_a_body_is_read(before: str, element: str) -> None:
+    page = f"{before}<{element}>Iron rusts in the rain.</{element}>".encode()
+    answer = read_document({"kind": "html", "url": "https://x.example/", "charset": None, "links": False}, page)
+    assert answer["content"] == "Iron rusts in the rain."
+
+
 @settings(deadline=None, max_examples=60)
 @given(start=st.integers(0, 700), junk=st.binary(max_size=50))
 def test_a_damaged_pdf_is_read_or_refused(start: int, junk: bytes) -> None:

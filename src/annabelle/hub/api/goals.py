@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from annabelle.core.errors import NotFound
 from annabelle.core.messages import GOALS, OWNER, Name
+from annabelle.core.text import read_line
 from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.hub.api.agents import ExecutionLock, load_lock
 from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
@@ -35,10 +36,16 @@ def _join_words(text: str) -> str:
     return " ".join(text.split())
 
 
+def _check_visible(text: str) -> str:
+    if not read_line(text):
+        raise ValueError("nothing in it can be seen")
+    return text.strip()
+
+
 Title = Annotated[str, AfterValidator(_join_words), Field(min_length=1, max_length=200, pattern=_WORD)]
 Description = Annotated[str, Field(max_length=4_000)]
 Instructions = Annotated[str, Field(max_length=8_000)]
-LearningText = Annotated[str, AfterValidator(str.strip), Field(min_length=1, max_length=500, pattern=_WORD)]
+LearningText = Annotated[str, AfterValidator(_check_visible), Field(min_length=1, max_length=500, pattern=_WORD)]
 Clock = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", examples=["08:30"])]
 Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 

@@ -9,12 +9,12 @@ from fastapi import Path, Query
 from pydantic import Field
 from sqlalchemy import Connection
 
-from annabelle.agents.task import TASKS, result_note_id
+from annabelle.agents.task import find_task_thread, result_note_id
 from annabelle.core.errors import NotFound
 from annabelle.hub.api.agents import ExecutionLock, load_lock
 from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, ApiRouter, Caller, TheHub, document
 from annabelle.hub.context import HubContext
-from annabelle.store import goals, tasks, threads
+from annabelle.store import goals, tasks
 from annabelle.store.tasks import StoredTask, TaskKind, TaskState
 
 router = ApiRouter("tasks")
@@ -124,9 +124,7 @@ def _find_thread_id(conn: Connection, task: StoredTask) -> str | None:
     """A task of a goal has a thread of its own, others that of the message they came from."""
     if task.kind != "goal":
         return task.thread_id
-    found = threads.find_open_thread(
-        conn, channel=TASKS, chat_id=task.id, user_id=task.user_id, agent_id=task.agent_id or ""
-    )
+    found = find_task_thread(conn, task)
     return None if found is None else found.id
 
 

@@ -227,7 +227,8 @@ class MessageGate:
         kind, goal = find_kind(message.channel), None
         if not is_chat(message.channel):
             goal = await self._database.read(lambda conn: kind.find_goal(conn, message.chat_id))
-        named = message.agent_id if goal is None else goal.agent_id
+        theirs = goal is not None and goal.user_id != message.user_id  # refused when it is stored
+        named = message.agent_id if goal is None or theirs else goal.agent_id
         if named is None:
             return self._agents.registry.config.agent_for_chat(message.channel, message.chat_id).agent_id
         agent = self._agents.registry.agent(named)

@@ -23,10 +23,13 @@ from annabelle.agents.check_in import (
     set_check_in,
     suspend_check_ins,
 )
+from annabelle.agents.kind import MAX_STEPS
 from annabelle.agents.task import TASKS, begin_again, cancel_task
+from annabelle.agents.user_agent import FEED_TOOL
 from annabelle.core.clock import Clock
 from annabelle.core.errors import Conflict, InvalidArguments
 from annabelle.core.messages import GOALS, InboundMessage
+from annabelle.core.text import read_line
 from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.durable.thread_queue import ThreadQueue
 from annabelle.hub.conversations.event_log import WriteResult
@@ -283,10 +286,11 @@ class GoalService:
     async def cancel_task(self, task_id: str, user_id: str, why: str = "It was cancelled.") -> StoredTask:
         at = self.clock.now()
 
-        def write(conn: Connection) -> None:
-            cancel_task(conn, _get_goal_task(conn, task_id, user_id), why, at, told=False)
+        def write(conn: Connection) -> WriteResult[None]:
+            cancelled = cancel_task(conn, _get_goal_task(conn, task_id, user_id), why, at, told=False)
+            return WriteResult(None, user_id, cancelled)
 
-        await self.database.write(write)
+        await self.canceller.events.transact(write)
         await self.canceller.stop_chat(TASKS, task_id, user_id)
         return await self.database.read(lambda conn: tasks.get_task(conn, task_id, user_id))
 
@@ -337,7 +341,7 @@ class GoalService:
             trigger=schedule.trigger,
             plan=None,
             required_tools=[],
-            max_steps=10,
+            max_steps=MAX_STEPS,
             notify=True,
             notify_interval_minutes=0,
             missed="skip",
@@ -350,13 +354,13 @@ class GoalService:
 
 
 def check_goal_tools(wanted: Sequence[str], offered: Iterable[ToolSpec]) -> None:
-    """Raises if a goal cannot have one of these tools: it is not offered, or makes what runs by itself."""
+    """Raises if a goal cannot have one of these tools: it is not offered, makes what runs by itself, or the feed."""
     known = {one.name for one in offered}
     if unknown := [one for one in wanted if one not in known]:
         raise InvalidArguments(
             f"There is no tool {', '.join(unknown)}.", hint="search_tools finds names.", field="tools"
         )
-    if forbidden := MAKES_SKILLS & set(wanted):
+    if forbidden := (MAKES_SKILLS | {FEED_TOOL}) & set(wanted):
         raise InvalidArguments(
             f"A goal cannot have {', '.join(sorted(forbidden))}.", hint="Leave it out.", field="tools"
         )
@@ -378,8 +382,8 @@ def _list_terms(goal: NewGoal) -> tuple[str, ...]:
 
 def _read_title(given: str) -> str:
     """In one line, with something in it that can be seen."""
-    title = " ".join(given.split())
-    if not any(one.isprintable() and not one.isspace() for one in title):
+    title = read_line(given)
+    if not title:
         raise InvalidArguments("The title is empty.", hint="Give a few words.", field="title")
     return title
 

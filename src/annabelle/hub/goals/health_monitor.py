@@ -130,15 +130,23 @@ class HealthMonitor:
         return len(begun)
 
     async def _expire_paused(self, at: datetime) -> int:
-        old = await self.database.read(lambda conn: tasks.list_in_state(conn, "paused", at - PAUSED_FOR))
-        for task in old:
+        def list_old(conn: Connection) -> list[StoredTask]:
+            return tasks.list_in_state(conn, "paused", at - PAUSED_FOR)
 
-            def expire(conn: Connection, task: StoredTask = task) -> WriteResult[None]:
-                return WriteResult(None, task.user_id, cancel_task(conn, task, "It waited for more than a day.", at))
+        found = await self.database.read(list_old)
+        count = 0
+        for user_id in dict.fromkeys(task.user_id for task in found):  # events are published to one person at a time
 
-            await self.events.transact(expire)
-            await self.canceller.stop_chat(TASKS, task.id, task.user_id)
-        return len(old)
+            def expire(conn: Connection, user_id: str = user_id) -> WriteResult[list[StoredTask]]:
+                old = [one for one in list_old(conn) if one.user_id == user_id]
+                told = [event for one in old for event in cancel_task(conn, one, "It waited for more than a day.", at)]
+                return WriteResult(old, user_id, told)
+
+            expired = await self.events.transact(expire)
+            count += len(expired)
+            for task in expired:
+                await self.canceller.stop_chat(TASKS, task.id, user_id)
+        return count
 
 
 def _is_abandoned(conn: Connection, task: StoredTask) -> bool:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from annabelle.core.background import BackgroundTasks
 from annabelle.core.errors import AnnabelleError, InvalidArguments
+from annabelle.core.text import read_line
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Trust
 from annabelle.embeddings.metering import EmbeddingMeter
@@ -250,4 +251,4 @@ def _check_link(url: str) -> str:
 
 def _clean_title(text: str) -> str:
     """The first line of a text, as a title."""
-    return " ".join(text.strip().partition("\n")[0].split())[:TITLE_CHARS]
+    return read_line(text.strip().partition("\n")[0])[:TITLE_CHARS]

@@ -30,7 +30,6 @@ from annabelle.skills.schedule import (
     DayStepSchedule,
     IntervalSchedule,
     OneMoment,
-    find_time_zone,
     read_schedule,
 )
 from annabelle.skills.skill_input import MAKES_SKILLS, SAY, SYSTEM, SkillInput
@@ -376,13 +375,6 @@ def _find_changes(known: StoredSkill, asked: SkillInput, given: Mapping[str, obj
 def _next_due(trigger: JsonObject, at: datetime) -> datetime | None:
     schedule = read_schedule(trigger)
     return None if schedule is None else schedule.next_after(at)
-
-
-def find_user_zone(name: str) -> ZoneInfo:
-    try:
-        return find_time_zone(name)
-    except InvalidArguments:
-        return ZoneInfo("UTC")
 
 
 def describe_trigger(skill: StoredSkill, time_zone: ZoneInfo) -> str:

@@ -79,8 +79,8 @@ QUEUE: Final = "queue_task"
 _TYPES: Final = ("tool_call", "workflow")  # a workflow of one step is a call
 
 
-def parse_queued_call(arguments: JsonObject) -> tuple[str, JsonObject]:
-    """The tool and arguments to queue. Raises RetryByModel if they are invalid."""
+def parse_queued_call(arguments: JsonObject, context: CallContext) -> tuple[str, JsonObject]:
+    """The tool and arguments to queue. Raises RetryByModel if they are invalid, or the tool is not the turn's."""
     action = cast("JsonObject", arguments["action"])
     if action["type"] not in _TYPES:
         raise RetryByModel(
@@ -93,6 +93,8 @@ def parse_queued_call(arguments: JsonObject) -> tuple[str, JsonObject]:
         raise RetryByModel(
             f"{tool} can not be queued." if tool else "action.toolName is missing.", hint="Name the tool to call."
         )
+    if context.allowed_tools is not None and tool not in context.allowed_tools:
+        raise RetryByModel(f"{tool} is not part of this work.", hint="Go on with the tools that are offered.")
     return str(tool), cast("JsonObject", action.get("parameters") or {})
 
 
@@ -112,7 +114,7 @@ class QueuedCallJudge:
         if tool.name != QUEUE or tool.server != NATIVE:
             return await self.inner.judge(tool, arguments, context)
         try:
-            name, handed = parse_queued_call(arguments)
+            name, handed = parse_queued_call(arguments, context)
         except RetryByModel:
             return PolicyDecision()  # `queue_task` reports the error
         policy = self.registry.policy_of(context)

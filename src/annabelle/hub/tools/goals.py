@@ -12,11 +12,13 @@ from annabelle.core.errors import AnnabelleError, NotAllowed, RetryByModel
 from annabelle.core.failpoints import failpoint
 from annabelle.core.messages import TurnEvent
 from annabelle.core.result_text import for_model, make_result
+from annabelle.core.text import read_line
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trust import Trust
 from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
 from annabelle.hub.goals.goal_service import DEFAULT_TOOLS, GoalService, check_goal_tools
+from annabelle.hub.goals.markdown_notes import SEARCH_MARKDOWN
 from annabelle.hub.tasks.task_runner import make_task_id
 from annabelle.store import feed, goals, messages, tasks, threads, tool_calls
 from annabelle.store.feed import FeedItem, NewFeedItem
@@ -31,7 +33,6 @@ _GROUP = "Goals"
 _TITLE = 200
 _NOTE = 20_000
 _FOUND = 10
-_SEARCH_MARKDOWN = "notes_search_notes"
 _SHOWN_CHARS = 2_000
 _MOST_ITEMS = 5
 _TOOLS: JsonObject = {"type": "array", "maxItems": 50, "items": text_parameter(200)}
@@ -46,7 +47,7 @@ _CHECK_IN: JsonObject = {
 
 def goal_tools(service: GoalService, events: EventLog, toolbox: Toolbox, agents: AgentRegistry) -> list[NativeTool]:
     return [
-        _create_goal(service, toolbox),
+        _create_goal(service, toolbox, agents),
         _create_task(service),
         _create_note(service),
         _search_notes(service, agents),
@@ -84,12 +85,7 @@ def _find_root(conn: Connection, context: CallContext) -> StoredMessage | None:
     return load_root_message(conn, messages.load_message(conn, context.message_id))
 
 
-def _read_title(arguments: JsonObject) -> str:
-    """In one line."""
-    return " ".join(str(arguments["title"]).split())
-
-
-def _create_goal(service: GoalService, toolbox: Toolbox) -> NativeTool:
+def _create_goal(service: GoalService, toolbox: Toolbox, agents: AgentRegistry) -> NativeTool:
     @native_tool(
         "create_goal",
         "Set up a goal that is looked after for weeks: research, notes, check-ins. The user confirms it.",
@@ -111,7 +107,7 @@ def _create_goal(service: GoalService, toolbox: Toolbox) -> NativeTool:
         if context.agent_id is None:
             raise NotAllowed("A goal is set up in a conversation.", hint="annabelle goals new")
         named = cast("list[str]", arguments.get("tools") or [])
-        check_goal_tools(named, toolbox.tools().tools)
+        check_goal_tools(named, toolbox.tools(agents.policy_of(context)).tools)
         new = NewGoal(
             user_id=context.user_id,
             agent_id=context.agent_id,
@@ -174,7 +170,7 @@ def _create_task(service: GoalService) -> NativeTool:
                 id=make_task_id(context),
                 kind="goal",
                 user_id=context.user_id,
-                name=_read_title(arguments) or "Task",
+                name=read_line(str(arguments["title"])) or "Task",
                 request={"instructions": arguments["instructions"], "tools": wanted, "origin_type": origin},
                 agent_id=context.agent_id,
                 goal_id=None if goal is None else goal.id,
@@ -219,7 +215,7 @@ def _create_note(service: GoalService) -> NativeTool:
             note = NewNote(
                 user_id=context.user_id,
                 goal_id=None if goal is None else goal.id,
-                title=_read_title(arguments) or "Note",
+                title=read_line(str(arguments["title"])) or "Note",
                 content=str(arguments["content"]),
                 written_by="agent",
                 read_from=_read_from(conn, context),
@@ -246,12 +242,15 @@ def _search_notes(service: GoalService, agents: AgentRegistry) -> NativeTool:
         words = str(arguments.get("query") or "")
         goal = await service.database.read(lambda conn: _find_goal(conn, context, arguments.get("goal_id")))
         policy = agents.policy_of(context)
-        markdown = bool(words) and (policy is None or policy.permits(_SEARCH_MARKDOWN))
+        markdown = bool(words) and (policy is None or policy.permits(SEARCH_MARKDOWN))
         goal_id = None if goal is None else goal.id
         found = await service.notes.search(context.user_id, words, goal_id, limit=_FOUND, markdown=markdown)
         foreign = bool(found.markdown) or any(one.read_from for one in found.notes)
         trust: Trust = "untrusted" if foreign else "trusted"
-        notes = [f"{one.created_at:%Y-%m-%d} {one.title}\n{one.content[:_SHOWN_CHARS]}" for one in found.notes]
+        notes = [
+            f"{one.created_at.astimezone(service.time_zone):%Y-%m-%d} {one.title}\n{one.content[:_SHOWN_CHARS]}"
+            for one in found.notes
+        ]
         pages = ["\n".join((f"{one.path}: {one.title}", *one.lines)) for one in found.markdown]
         shown: JsonObject = {
             "notes": [{"note_id": one.id, "title": one.title} for one in found.notes],
@@ -282,6 +281,7 @@ def _manage_learning(service: GoalService) -> NativeTool:
     )
     async def manage_learning(arguments: JsonObject, context: CallContext) -> ToolResult:
         action, content = str(arguments["action"]), str(arguments.get("content") or "").strip()
+        content = content if read_line(content) else ""
         learning_id = str(arguments.get("learning_id") or "")
         if action != "remove" and not content:
             raise RetryByModel("content is missing.")

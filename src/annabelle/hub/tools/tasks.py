@@ -121,7 +121,7 @@ def queue_task_tool(tasks: TaskRunner, calls: BackgroundCalls, toolbox: Toolbox)
 
 
 def _queued_task(arguments: JsonObject, context: CallContext) -> NewTask:
-    tool, handed = parse_queued_call(arguments)
+    tool, handed = parse_queued_call(arguments, context)
     return NewTask(
         id=make_task_id(context),
         kind="tool_call",

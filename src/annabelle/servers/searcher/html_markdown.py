@@ -13,7 +13,7 @@ import trafilatura
 MAX_HTML_CHARS = 3_000_000
 _STYLE = "translate(@style,'ABCDEFGHIJKLMNOPQRSTUVWXYZ \t','abcdefghijklmnopqrstuvwxyz')"
 _UNSEEN = (
-    "//script|//style|//noscript|//template|//head|//svg|//iframe|//object|//*[@hidden]|//*[@aria-hidden='true']"
+    "//script|//style|//noscript|//template|//title|//meta|//link|//base|//svg|//iframe|//object|//*[@hidden]|//*[@aria-hidden='true']"
     f"|//*[contains({_STYLE},'display:none')]|//*[contains({_STYLE},'visibility:hidden')]"
 )
 _DESCRIPTION = "//meta[@name='description']|//meta[@property='og:description']"
