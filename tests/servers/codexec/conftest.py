@@ -16,11 +16,12 @@ from annabelle.servers.kit.call import enter_call
 from annabelle.servers.kit.files.config import FilesConfig
 from servers.codexec.calling import CallAs, MakeServer
 from servers.speaking import CallTool
+from support.timing import seconds
 
 
 @pytest.fixture
 def code_config(config: FilesConfig) -> CodeConfig:
-    return CodeConfig(files=config, limits=RunLimits(memory_mb=512))
+    return CodeConfig(files=config, limits=RunLimits(memory_mb=512, default_seconds=seconds(30)))
 
 
 @pytest.fixture
