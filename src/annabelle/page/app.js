@@ -144,15 +144,17 @@ let counting = null;
 export function countInbox() {
   counting ??= setTimeout(async () => {
     counting = null;
-    const [found, now] = await Promise.all([get("/approvals", { state: "pending" }), get("/sessions/current")]).catch(() => []);
-    if (!found) return;
+    const asked = [get("/approvals", { state: "pending", limit: 500 }), get("/rules"), get("/sessions/current")];
+    const [{ approvals } = {}, { rules } = {}, now] = await Promise.all(asked).catch(() => []);
+    if (!now) return;
     session = now;
+    const waiting = approvals.length + rules.filter(inbox.isOffered).length;
     setTimeZone(session.timeZone);
     drawStop(session.stopped);
     for (const place of document.querySelectorAll("header .count")) {
-      place.textContent = found.approvals.length;
-      place.hidden = !found.approvals.length;
-      place.setAttribute("aria-label", `${found.approvals.length} waiting`);
+      place.textContent = waiting;
+      place.hidden = !waiting;
+      place.setAttribute("aria-label", `${waiting} waiting`);
     }
   }, 100);
 }

@@ -43,7 +43,7 @@ export function replace(element, ...children) {
 export function button(label, work, attributes = {}) {
   const element = h("button", { type: "button", ...attributes }, label);
   element.addEventListener("click", async () => {
-    if (element.disabled) return;
+    if (element.disabled || (element.type === "submit" && element.form?.reportValidity() === false)) return;
     const focused = document.activeElement === element;
     element.disabled = true;
     try {
@@ -72,13 +72,8 @@ export function describeError(error) {
 
 /** One sentence at the edge of the window, which a screen reader reads out. */
 export function toast(text, kind = "info") {
-  let place = document.getElementById("toasts");
-  if (!place) {
-    place = h("div", { id: "toasts", role: "status", "aria-live": "polite" });
-    document.body.append(place);
-  }
   const shown = h("div", { className: `toast ${kind}` }, text);
-  place.append(shown);
+  document.getElementById("toasts").append(shown);
   setTimeout(() => shown.remove(), kind === "error" ? 12000 : 5000);
 }
 
@@ -93,7 +88,7 @@ export function ask(title, fields = [], { yes = "Yes", no = "Cancel", danger = f
       "form",
       { method: "dialog" },
       h("h2", { id: "dialog-title" }, title),
-      text && h("div", { className: "dialog-text" }, text),
+      text && h("div", { id: "dialog-text" }, text),
       filter && h("input", { type: "search", className: "wide", placeholder: filter, "aria-label": filter, oninput: narrow, onkeydown: onEnter(() => {}) }),
       inputs.map((one) => one.element),
       h(
@@ -103,7 +98,7 @@ export function ask(title, fields = [], { yes = "Yes", no = "Cancel", danger = f
         h("button", { type: "submit", className: danger ? "danger" : "primary", value: "yes" }, yes),
       ),
     );
-    const dialog = h("dialog", { "aria-labelledby": "dialog-title" }, form);
+    const dialog = h("dialog", { "aria-labelledby": "dialog-title", "aria-describedby": text ? "dialog-text" : null }, form);
     dialog.addEventListener("close", () => {
       dialog.remove();
       resolve(dialog.returnValue === "yes" ? Object.fromEntries(inputs.map((one) => [one.name, one.read()])) : null);
@@ -121,7 +116,7 @@ export async function askUntilDone(title, fields, options, work) {
     try {
       return await work(given);
     } catch (error) {
-      problem = describeError(error);
+      problem = h("p", { className: "problem", role: "alert" }, describeError(error));
     }
   }
 }

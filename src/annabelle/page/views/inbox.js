@@ -6,11 +6,15 @@ import { drawRows, onNews } from "../live.js";
 
 const STATES = { approved: ["approved", "good"], used: ["approved and done", "good"], cancelled: ["taken back", ""] };
 
+export function isOffered(rule) {
+  return ["stated", "proposed"].includes(rule.state);
+}
+
 export async function render(root) {
   const [told, questions, offers, holding, answered] = [h("p"), h("div"), h("div"), details("", h("div")), details("", h("div"))];
   const draw = async () => {
     const [{ approvals }, { approvals: all }, { rules }] = await Promise.all([get("/approvals", { state: "pending", limit: 500 }), get("/approvals"), get("/rules")]);
-    const offered = rules.filter((one) => ["stated", "proposed"].includes(one.state));
+    const offered = rules.filter(isOffered);
     const held = rules.filter((one) => one.state === "active");
     const before = all.filter((one) => one.state !== "pending").slice(0, 30);
     told.className = approvals.length + offered.length ? "" : "empty";
@@ -108,7 +112,8 @@ function heldRule(rule, onEnded) {
   return h("div", { className: "line row" }, h("span", { className: "grow" }, rule.words), button("End this rule", end, { "aria-label": `End the rule: ${rule.words}` }));
 }
 
-function ruleCard(rule, onAnswered) {
+/** A rule that was noticed or proposed. Also shown inside a chat. */
+export function ruleCard(rule, onAnswered) {
   const answer = async (what, told) => {
     await post(`/rules/${rule.id}/${what}`);
     toast(told);
@@ -116,7 +121,7 @@ function ruleCard(rule, onAnswered) {
   };
   return h(
     "section",
-    { className: "card question" },
+    { className: "card question", "aria-label": "A rule" },
     h("h2", {}, "A rule ", badge("waits for you", "wait")),
     h("p", {}, h("q", {}, rule.words)),
     h("p", { className: "hint" }, "Understood as: ", rule.reading, rule.state === "stated" && " It holds already."),
