@@ -139,7 +139,7 @@ export function onEnter(work) {
 
 let fieldNumber = 0;
 
-/** A labelled input: text, textarea, select (`options`), checkbox, number, time, password. */
+/** A labelled input: text, textarea, select (`options`), checkbox, number, time, password. `before` is what it held first. */
 export function makeField({ name, label, kind = "text", value = "", options = [], hint = "", required = false, rows = 5 }) {
   const id = `field-${++fieldNumber}`;
   const described = hint ? `${id}-hint` : null;
@@ -154,7 +154,7 @@ export function makeField({ name, label, kind = "text", value = "", options = []
   const parts = kind === "checkbox" ? [h("div", { className: "row" }, input, caption)] : [caption, input];
   const element = h("div", { className: "field" }, parts, hint && h("div", { id: described, className: "hint" }, hint));
   const read = () => (kind === "checkbox" ? input.checked : kind === "number" ? Number(input.value) : input.value);
-  return { name, element, input, read };
+  return { name, element, input, read, before: read() };
 }
 
 /** A field for any value: text as it is, a list of texts one per line, the rest as JSON. `value()` is what it holds then. */
@@ -165,9 +165,8 @@ export function valueField(label, value, { rows = 3, note = "" } = {}) {
   const hint = [isList && "One per line.", value && typeof value === "object" && !isList && "As JSON.", note].filter(Boolean).join(" ");
   const tall = isList || rows > 3 || text.length > 80 || /[\r\n]/.test(text);
   const field = makeField({ name: label, label, value: text, hint, kind: tall ? "textarea" : "text", rows });
-  const before = field.read();
   const read = () => {
-    if (field.read() === before) return value;
+    if (field.read() === field.before) return value;
     if (isText) return field.read();
     if (isList) return field.read().split("\n").map((one) => one.trim()).filter(Boolean);
     try {
@@ -177,7 +176,7 @@ export function valueField(label, value, { rows = 3, note = "" } = {}) {
       return field.read();
     }
   };
-  return { ...field, before, value: read };
+  return { ...field, value: read };
 }
 
 /** A table. `columns` are `{label, cell(row)}`. */

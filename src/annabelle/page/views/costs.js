@@ -144,12 +144,13 @@ function spentSection(root, totals, asked) {
       Object.entries(MEASURES).map(([show, words]) => link({ show }, words, show === asked.show)),
       asked.by === "day" && RANGES.map((days) => link({ days }, `${days} days`, days === asked.days)),
     ),
-    totals.length ? figures(totals, asked, plotWidth(root)) : h("p", { className: "empty" }, "No model was asked yet. Say something in the chat, and what it costs is shown here."),
+    totals.length ? figures(root, totals, asked) : h("p", { className: "empty" }, "No model was asked yet. Say something in the chat, and what it costs is shown here."),
   );
 }
 
 /** The plot and the table of the same rows, with their sum. */
-function figures(totals, asked, width) {
+function figures(root, totals, asked) {
+  const width = plotWidth(root);
   const keys = lastDays(asked.days);
   const shown = asked.by === "day" ? totals.filter((one) => one.key >= keys[0]) : totals;
   const sum = (name) => shown.reduce((all, one) => all + (one[name] ?? 0), 0);
@@ -157,7 +158,7 @@ function figures(totals, asked, width) {
   return [
     h("p", {}, `Together ${money(priced ? sum("costUsd") : null)} for ${count(sum("calls"))} calls with ${count(sum("inputTokens"))} tokens in and ${count(sum("outputTokens"))} out.`),
     asked.by === "day" ? dayPlot(shown, keys, asked, width) : groupPlot(shown, asked, width),
-    details("As a table", spentTable(shown, asked.by), { open: !matchMedia("(max-width: 45rem)").matches }),
+    details("As a table", spentTable(shown, asked.by), { open: root.querySelector("#spent ~ details")?.open ?? !matchMedia("(max-width: 45rem)").matches }),
   ];
 }
 

@@ -1,7 +1,7 @@
 // What was found and thought of for the person's goals, and when it comes.
 import { get, post } from "../api.js";
 import { ask, askUntilDone, badge, button, dayOf, h, replace, time, toast } from "../dom.js";
-import { drawRows, onNews } from "../live.js";
+import { drawChanged, drawRows, joinNewest, onNews } from "../live.js";
 import { markdown } from "../markdown.js";
 import { outsideWarning } from "../notes.js";
 
@@ -31,12 +31,9 @@ class Feed {
   async refresh() {
     const [found, agent, { goals }] = await Promise.all([get("/feed"), get("/user-agent"), get("/goals", { archived: true })]);
     this.goals = new Map(goals.map((one) => [one.goalId, one.title]));
-    // What came since stands before what is shown; what is shown stays, with the older pages.
-    const known = new Set(this.items.map((one) => one.itemId));
-    const fresh = found.items.filter((one) => !known.has(one.itemId));
-    const joined = fresh.length < found.items.length || !this.items.length;
-    if (!joined || this.before === undefined) this.before = found.before;
-    this.items = joined ? [...fresh, ...this.items] : found.items;
+    // What is shown stays, with the older pages.
+    this.items = joinNewest(found.items, this.items, (one) => one.itemId);
+    if (this.items.length === found.items.length) this.before = found.before;
     this.drawTimes(agent, goals.some((one) => one.state !== "archived"));
     this.draw();
   }
@@ -61,15 +58,13 @@ class Feed {
   }
 
   drawTimes(agent, hasGoals) {
-    const shown = JSON.stringify([agent.feed, agent.threadId, hasGoals]);
-    if (shown === this.shown) return;
-    this.shown = shown;
     const times = PARTS.filter((one) => agent.feed[one]);
     const off = hasGoals ? "It is switched off." : "With your first goal it comes every morning, afternoon and evening.";
     const when = times.length ? `${times.map((one) => `${named(one)} ${agent.feed[one]}`).join(", ")} (${agent.feed.timeZone}).` : off;
     const buttons = [button("Change the times", () => this.change(agent.feed)), times.length > 0 && button("Switch off", () => this.switchOff())];
     const talk = agent.threadId && h("p", {}, h("a", { href: `#/chat/${agent.threadId}` }, "Talk about all your goals"));
-    replace(this.times, h("h2", {}, "When it comes"), h("p", {}, when), hasGoals && h("div", { className: "row" }, buttons), talk);
+    const parts = [h("h2", {}, "When it comes"), h("p", {}, when), hasGoals && h("div", { className: "row" }, buttons), talk];
+    drawChanged(this.times, [agent.feed, agent.threadId, hasGoals], () => parts);
     const first = ["The feed brings discoveries and reflections for your goals. ", h("a", { href: "#/goals" }, "Make a goal first.")];
     replace(this.empty, hasGoals ? (times.length ? NOTHING_YET : SWITCHED_OFF) : first);
   }

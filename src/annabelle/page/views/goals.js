@@ -1,7 +1,7 @@
 // Goals in the person's order, one goal with all that belongs to it, and the notes of all of them.
-import { get, post } from "../api.js";
+import { get, newId, Outbox, post } from "../api.js";
 import { ask, askUntilDone, badge, button, count, describeError, details, h, money, onEnter, onlyChanged, replace, time, toast, toolSentence } from "../dom.js";
-import { drawRows, onNews, redraw } from "../live.js";
+import { drawChanged, drawRows, onNews, redraw } from "../live.js";
 import { markdown } from "../markdown.js";
 import { NotesPanel, outsideBadge, outsideWarning } from "../notes.js";
 import { toolCell } from "./chat.js";
@@ -118,8 +118,10 @@ function newGoal() {
 function talkThrough() {
   const fields = [{ name: "text", label: "What do you want to reach?", kind: "textarea", required: true }];
   const text = "Annabelle asks a few questions and proposes the goal. It is set up when you say yes.";
+  const chat = { channel: "goal_creation", chatId: newId() };
+  const outbox = new Outbox();
   return askUntilDone("Talk a goal through", fields, { yes: "Begin", text }, async (given) => {
-    const made = await post("/message", { text: given.text, channel: "goal_creation", chatId: crypto.randomUUID(), externalId: crypto.randomUUID() });
+    const made = await outbox.send(given.text, (externalId) => post("/message", { text: given.text, ...chat, externalId }));
     location.hash = `#/chat/${made.threadId}`;
   });
 }
@@ -131,14 +133,7 @@ function section(title, ...children) {
 /** A part of the page that is drawn again only when what it shows has changed. */
 function makePart(title, draw) {
   const body = h("div");
-  let shown = null;
-  const update = (...data) => {
-    const text = JSON.stringify(data);
-    if (text === shown) return;
-    shown = text;
-    redraw(body, draw(...data));
-  };
-  return { element: section(title, body), update };
+  return { element: section(title, body), update: (...data) => drawChanged(body, data, () => draw(...data)) };
 }
 
 async function renderGoal(root, named) {
@@ -264,6 +259,7 @@ function drawTools(chosen, change) {
 class GoalTalk {
   constructor(change) {
     this.change = change;
+    this.outbox = new Outbox();
     this.log = h("div", { role: "log", "aria-live": "polite", "aria-label": "What was said last" });
     this.status = h("div", { className: "row", role: "status" });
     this.links = h("div", { className: "row" });
@@ -279,7 +275,7 @@ class GoalTalk {
     if (!text) return;
     this.input.value = "";
     try {
-      await this.change("messages", null, { text, externalId: crypto.randomUUID() })();
+      await this.outbox.send(text, (externalId) => this.change("messages", null, { text, externalId })());
     } catch (error) {
       this.input.value ||= text;
       throw error;

@@ -296,6 +296,7 @@ async function drawPersona(root, memory) {
 function personaFile(texts, memory, again) {
   const field = makeField({ name: "text", label: "The text", kind: "textarea", rows: 10, value: texts.file || texts.default, hint: "Kept in instructions.md of the agent. Empty it to go back to the default." });
   const save = async () => {
+    if (field.read() === field.before) return toast("Nothing to change.");
     const saved = await post(`/agents/${encodeURIComponent(memory.agent)}/persona`, { text: field.read() });
     toast(saved.file ? "Saved." : "It is the default again.");
     await again();
@@ -362,7 +363,9 @@ async function drawForget(root, memory) {
   field.input.addEventListener("input", () => replace(place));
   const look = async () => {
     const body = asked();
-    replace(place, drawPreview(await post("/memory/forget", { ...body, preview: true }), body, memory, place));
+    const report = await post("/memory/forget", { ...body, preview: true });
+    // What is shown is what will go, so it is not shown below other words.
+    if (JSON.stringify(body) === JSON.stringify(asked())) replace(place, drawPreview(report, body, memory, place));
   };
   replace(
     root,

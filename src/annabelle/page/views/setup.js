@@ -16,11 +16,21 @@ export async function render(root) {
   const { settings } = await get("/settings");
   const known = new Map(settings.map((one) => [one.name, one]));
   const fields = ABOUT.map((one) => makeField({ ...one, value: suggest(known.get(one.name)) }));
-  const save = async () => {
-    for (const one of fields) {
-      if (one.read().trim() !== (known.get(one.name).value ?? "")) await post("/settings", { name: one.name, value: one.read().trim() });
+  const keep = async (changed) => {
+    for (const one of changed) {
+      await post("/settings", { name: one.name, value: one.read().trim() });
+      one.before = one.read();
     }
+  };
+  const save = async () => {
+    await keep(fields.filter((one) => one.read().trim() !== (known.get(one.name).value ?? "")));
     toast("Kept. It counts from the next start.");
+  };
+  const begin = async (first) => {
+    await keep(fields.filter((one) => one.read() !== one.before)); // what was typed is meant, also without a press of Keep
+    localStorage.setItem("annabelle-set-up", "done");
+    location.hash = "#/chat";
+    await first?.();
   };
   replace(
     root,
@@ -39,12 +49,6 @@ export async function render(root) {
     ),
   );
   return showModels(models);
-}
-
-async function begin(first) {
-  localStorage.setItem("annabelle-set-up", "done");
-  location.hash = "#/chat";
-  await first?.();
 }
 
 /** What the browser knows is offered where nothing was chosen. */

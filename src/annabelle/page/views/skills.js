@@ -1,6 +1,6 @@
 // What Annabelle does by itself: the coming week, every skill with its runs, and all that can be changed about one.
-import { get, hubNow, post } from "../api.js";
-import { ask, badge, button, codeBlock, dayOf, describeError, details, h, makeField, pairs, replace, table, time, toast } from "../dom.js";
+import { get, hubNow, Outbox, post } from "../api.js";
+import { ask, askUntilDone, badge, button, codeBlock, dayOf, describeError, details, h, makeField, pairs, replace, table, time, toast } from "../dom.js";
 import { onNews } from "../live.js";
 
 const DAYS = 7;
@@ -60,15 +60,17 @@ async function drawAll(view) {
 }
 
 /** A skill is an order, so it is given in the chat, where Annabelle asks back about what is not clear. */
-async function askForSkill() {
+function askForSkill() {
   const fields = [
     { name: "when", label: "When", required: true, hint: "As in: every weekday at 8:30, tomorrow at 9, every 2 hours" },
     { name: "what", label: "What Annabelle should do", kind: "textarea", rows: 3, required: true },
   ];
-  const given = await ask("A new skill", fields, { yes: "Ask Annabelle to do it" });
-  if (!given) return;
-  const made = await post("/message", { text: `${given.when.trim()}: ${given.what.trim()}`, channel: "page", chatId: "main" });
-  location.hash = `#/chat/${made.threadId}`;
+  const outbox = new Outbox();
+  return askUntilDone("A new skill", fields, { yes: "Ask Annabelle to do it" }, async ({ when, what }) => {
+    const text = `${when.trim()}: ${what.trim()}`;
+    const made = await outbox.send(text, (externalId) => post("/message", { text, channel: "page", chatId: "main", externalId }));
+    location.hash = `#/chat/${made.threadId}`;
+  });
 }
 
 /** Seven columns; on a phone they stand below each other. What runs more often than every hour would fill them. */
@@ -276,7 +278,6 @@ async function drawForm(card, skill, view) {
     wanted.element.after(add.element, known);
   }
   const save = async () => {
-    if (!form.reportValidity()) return;
     const body = findChanges(fields);
     if (Object.keys(body).length) {
       const changed = await post(`${address(skill)}/update`, body);
@@ -305,7 +306,7 @@ function editFields(skill) {
     { name: "notify", label: "Tell me what came of it", kind: "checkbox", value: skill.notify },
     { name: "missed", label: "If Annabelle was not running at the time", kind: "select", options: MISSED, value: skill.missed },
   ];
-  return asked.map((one) => ({ ...makeField(one), before: one.value }));
+  return asked.map((one) => makeField(one));
 }
 
 function findChanges(fields) {

@@ -39,9 +39,15 @@ export async function render(root, place) {
   }
 }
 
-/** Repeats `work` while the tab is looked at. Returns what ends it. */
+/** Repeats `work` while the tab is looked at, each time after the last has ended. Returns what ends it. */
 export function poll(seconds, work) {
-  const timer = setInterval(() => document.hidden || work().catch(() => {}), seconds * 1000);
+  let busy = false;
+  const timer = setInterval(async () => {
+    if (busy || document.hidden) return;
+    busy = true;
+    await work().catch(() => {});
+    busy = false;
+  }, seconds * 1000);
   return () => clearInterval(timer);
 }
 

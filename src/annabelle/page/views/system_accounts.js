@@ -31,9 +31,7 @@ export async function show(root) {
 /** Google: a sign-in in a tab of its own, which comes back to this machine. */
 function googleActions(one, redraw) {
   const waiting = h("div", { role: "status" });
-  const connect = async () => {
-    const given = await ask("Connect Google", CLIENT, { yes: "Go on", text: CLIENT_TEXT });
-    if (!given) return;
+  const begin = async (given) => {
     const { url } = await post("/accounts/google", { clientId: given.clientId.trim() || null, clientSecret: given.clientSecret || null });
     const link = h("a", { href: url, target: "_blank", rel: "noopener noreferrer", className: "button primary" }, "Sign in at Google");
     replace(waiting, h("p", { className: "row" }, link, "in a browser on the machine where Annabelle runs. This page waits for it."));
@@ -45,6 +43,7 @@ function googleActions(one, redraw) {
       (error) => replace(waiting, h("p", { className: "problem" }, describeError(error))),
     );
   };
+  const connect = () => askUntilDone("Connect Google", CLIENT, { yes: "Go on", text: CLIENT_TEXT }, begin);
   const remove = async () => {
     if (!(await ask(`Forget the Google account ${one.account ?? ""}?`, [], { yes: "Forget it", danger: true }))) return;
     const { withdrawn } = await post("/accounts/google/remove");

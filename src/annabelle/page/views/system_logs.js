@@ -1,6 +1,6 @@
 // The logs: the newest lines of one, filtered and followed.
 import { get } from "../api.js";
-import { bytes, h, makeField, replace } from "../dom.js";
+import { bytes, describeError, h, makeField, replace } from "../dom.js";
 import { poll } from "./system.js";
 
 const MOST = 2000;
@@ -32,7 +32,10 @@ export async function show(root, place) {
     if (!from) replace(lines);
     add(found.lines);
   };
-  const again = () => read(null).catch((error) => replace(lines, error.message));
+  const again = () => {
+    position = null; // what follows the lines of before belongs to them
+    return read(null).catch((error) => replace(lines, describeError(error)));
+  };
   name.input.addEventListener("change", again);
   words.input.addEventListener("input", again);
   replace(root, h("h2", {}, "Logs"), h("div", { className: "row settings-search" }, words.element, name.element, follow.element), empty, lines);

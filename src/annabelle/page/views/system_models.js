@@ -1,6 +1,6 @@
 // Models: which one is used for what, and choosing, fetching and testing another.
 import { get, post } from "../api.js";
-import { ask, badge, button, bytes, details, h, makeField, replace, table, toast } from "../dom.js";
+import { askUntilDone, badge, button, bytes, details, h, makeField, replace, table, toast } from "../dom.js";
 import { poll, restartNeeded } from "./system.js";
 
 export async function show(root) {
@@ -72,10 +72,9 @@ async function use(name, key, redraw) {
   await redraw();
 }
 
-async function giveKey(one, redraw) {
+function giveKey(one, redraw) {
   const fields = [{ name: "key", label: one.setting, kind: "password", required: true, hint: "It is tried first, kept in the home and never shown." }];
-  const given = await ask(`A key for ${one.note}`, fields, { yes: "Keep it and use this model" });
-  if (given) await use(one.name.split(":")[0], given.key, redraw);
+  return askUntilDone(`A key for ${one.note}`, fields, { yes: "Keep it and use this model" }, ({ key }) => use(one.name.split(":")[0], key, redraw));
 }
 
 async function test(name) {
@@ -105,7 +104,7 @@ function drawDownloads(place, rows, redraw) {
         { className: "card", data: { download: one.name } },
         h("div", { className: "row" }, h("code", {}, one.name), badge(one.state, { done: "good", failed: "bad", running: "wait" }[one.state]), ` ${bytes(one.done)}${one.total ? ` of ${bytes(one.total)}` : ""}`, one.state === "running" && button("Stop", stop(one), { "aria-label": `Stop fetching ${one.name}` })),
         one.problem && h("p", { className: "problem" }, one.problem),
-        one.state === "running" && one.total && bar(one),
+        one.state === "running" && one.total > 0 && bar(one),
       ),
     ),
   );

@@ -1,6 +1,7 @@
 // What runs, what is worth knowing, and who may speak in which chat app.
 import { get, post } from "../api.js";
 import { ask, badge, button, count, h, replace, svg, table, time, toast } from "../dom.js";
+import { drawChanged } from "../live.js";
 import { poll } from "./system.js";
 
 const LEVELS = { error: "bad", warning: "wait", info: "" };
@@ -9,21 +10,13 @@ export async function show(root) {
   const parts = { status: h("div"), agents: h("div"), channels: h("div") };
   const pairing = h("div", { role: "status" });
   const pair = { shown: null };
-  const drawn = {};
   const draw = async () => {
     const [status, channels] = await Promise.all([get("/status"), get("/channels")]);
     if (pair.shown && channels.accounts.length > pair.before) endPairing();
     const ready = status.servers.filter((one) => one.available).length;
-    refresh("status", { ...status, uptimeSeconds: 0, agents: [], servers: ready }, () => statusPart(status, ready));
-    refresh("agents", status.agents, () => agentsPart(status.agents, draw));
-    refresh("channels", channels, () => channelsPart(channels, startPairing, draw));
-  };
-  // Drawing again takes the focus away, so it is done only where something has changed.
-  const refresh = (name, data, make) => {
-    const state = JSON.stringify(data);
-    if (drawn[name] === state) return;
-    drawn[name] = state;
-    replace(parts[name], make());
+    drawChanged(parts.status, { ...status, uptimeSeconds: 0, agents: [], servers: ready }, () => statusPart(status, ready));
+    drawChanged(parts.agents, status.agents, () => agentsPart(status.agents, draw));
+    drawChanged(parts.channels, channels, () => channelsPart(channels, startPairing, draw));
   };
   const startPairing = async (channel) => {
     const [made, { accounts }] = await Promise.all([post(`/channels/${channel.name}/pair`), get("/channels")]);

@@ -1,7 +1,7 @@
 // The turns of late, and one of them as a waterfall: what happened when, in which layer, and what it took.
 import { get } from "../api.js";
 import { badge, button, codeBlock, count, details, h, money, pairs, replace, table, time } from "../dom.js";
-import { onNews } from "../live.js";
+import { joinNewest, onNews } from "../live.js";
 import { markdown } from "../markdown.js";
 import { plotWidth, rowPlot } from "../plot.js";
 
@@ -22,28 +22,28 @@ const REASONS = {
 
 export async function render(root, { rest }) {
   const [id] = rest;
-  const older = [];
+  const list = { turns: [], more: true };
   const draw = async () => {
     if (id) drawTrace(root, await get(`/traces/${encodeURIComponent(id)}`));
-    else drawTurns(root, (await get("/traces", { limit: PAGE })).turns, older);
+    else drawTurns(root, (await get("/traces", { limit: PAGE })).turns, list);
   };
   await draw();
   const isRead = () => root.contains(document.activeElement) || root.querySelector("li details[open], .tool[open]");
   return onNews(async () => isRead() || draw(), ["done"]);
 }
 
-function drawTurns(root, newest, older) {
-  const place = h("div");
+function drawTurns(root, newest, list) {
+  list.turns = joinNewest(newest, list.turns, (one) => one.messageId);
+  if (list.turns.length === newest.length) list.more = newest.length === PAGE;
   const more = button("Show older turns", async () => {
-    const found = (await get("/traces", { limit: PAGE, before: [...newest, ...older].at(-1).position })).turns;
-    older.push(...found);
-    list(found.length === PAGE);
+    const found = (await get("/traces", { limit: PAGE, before: list.turns.at(-1).position })).turns;
+    list.turns.push(...found);
+    list.more = found.length === PAGE;
+    draw();
   });
-  const list = (goesOn) => {
-    const known = new Set(newest.map((one) => one.messageId));
-    replace(place, turnTable([...newest, ...older.filter((one) => !known.has(one.messageId))]), goesOn && more);
-  };
-  list(newest.length === PAGE);
+  const place = h("div");
+  const draw = () => replace(place, turnTable(list.turns), list.more && more);
+  draw();
   replace(root, h("h1", {}, "Traces"), h("p", {}, "How each answer came about: prompts, tools, scans, tokens and money."), place);
 }
 
