@@ -13,16 +13,17 @@ from support.scripted_model import Reply, Rule, ScriptedServer
 @pytest.mark.req("UX-02")
 def test_a_line_of_a_log_that_comes_slowly_is_shown_once(visit: Visit, hub: HubProcess) -> None:
     page = visit.sign_in()
+    page.clock.install()
     visit.go("system/logs")
     expect(page.locator(".log-lines span").first).to_be_visible()
-    page.clock.install()
     held: list[Route] = []
     page.route("**/logs/hub*", lambda route: route.continue_() if held else held.append(route))
     with (hub.home.logs / "hub.log").open("a") as log:
         log.write("A line that is looked for\n")
     page.clock.run_for(10_000)
     wait_for(lambda: page.evaluate("1") and held, "a look at the log")
-    held[0].continue_()
+    with page.expect_response(lambda answer: answer.request == held[0].request):
+        held[0].continue_()
     page.clock.run_for(10_000)
     expect(page.get_by_text("A line that is looked for")).to_have_count(1)
 
