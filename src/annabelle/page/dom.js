@@ -215,6 +215,13 @@ export function valueList(values) {
   return pairs(Object.entries(values).map(([name, value]) => [name.replaceAll("_", " "), shown(value)]));
 }
 
+const UNSEEN = /[\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u007f-\u009f\u115f\u1160\u2800\u3164\uffa0]/gu;
+
+/** A value with all characters spelled out that nobody sees: they could make a call look like another one. */
+export function spellOut(value) {
+  return JSON.parse(JSON.stringify(value).replace(UNSEEN, (one) => `\\\\u${one.codePointAt(0).toString(16).padStart(4, "0")}`));
+}
+
 /** The first sentence about a tool, without the group it stands in. */
 export function toolSentence(description) {
   return description.replace(/^\[.*?\] /, "").split(/(?<=\.)\s/)[0];

@@ -1,7 +1,7 @@
 // Everything that waits for the person: questions before calls, and rules that want a yes.
 import { get, post } from "../api.js";
 import { countInbox } from "../app.js";
-import { ask, badge, button, describeError, details, h, makeField, replace, time, toast, valueField, valueList } from "../dom.js";
+import { ask, badge, button, describeError, details, h, makeField, replace, spellOut, time, toast, valueField, valueList } from "../dom.js";
 import { drawRows, onNews } from "../live.js";
 
 const STATES = { approved: ["approved", "good"], used: ["approved and done", "good"], cancelled: ["taken back", ""] };
@@ -77,8 +77,8 @@ export function approvalCard(asked, onAnswered) {
       card,
       h("h2", { id: heading }, asked.tool, " ", badge("waits for you", "wait")),
       h("ul", { className: "reasons" }, asked.reasons.map((one) => h("li", {}, one))),
-      asked.order && h("p", {}, "Taken as your order: ", h("q", {}, asked.order)),
-      valueList(asked.edited ?? asked.arguments),
+      asked.order && h("p", {}, "Taken as your order: ", h("q", {}, spellOut(asked.order))),
+      valueList(spellOut(asked.edited ?? asked.arguments)),
       h("p", { className: "hint" }, asked.agentId, " · asked ", time(asked.createdAt), " · expires ", time(asked.expiresAt)),
       h(
         "div",
@@ -100,7 +100,7 @@ export function approvalState(asked) {
 
 function answeredCard(asked) {
   const note = asked.note && ` “${asked.note}”`;
-  return h("div", { className: "line" }, approvalState(asked), " ", h("strong", {}, asked.tool), " ", time(asked.decidedAt ?? asked.createdAt), note, valueList(asked.edited ?? asked.arguments));
+  return h("div", { className: "line" }, approvalState(asked), " ", h("strong", {}, asked.tool), " ", time(asked.decidedAt ?? asked.createdAt), note, valueList(spellOut(asked.edited ?? asked.arguments)));
 }
 
 function heldRule(rule, onEnded) {
@@ -109,7 +109,7 @@ function heldRule(rule, onEnded) {
     await post(`/rules/${rule.id}/revoke`);
     await onEnded();
   };
-  return h("div", { className: "line row" }, h("span", { className: "grow" }, rule.words), button("End this rule", end, { "aria-label": `End the rule: ${rule.words}` }));
+  return h("div", { className: "line row" }, h("span", { className: "grow" }, spellOut(rule.words)), button("End this rule", end, { "aria-label": `End the rule: ${rule.words}` }));
 }
 
 /** A rule that was noticed or proposed. Also shown inside a chat. */
@@ -123,7 +123,7 @@ export function ruleCard(rule, onAnswered) {
     "section",
     { className: "card question", "aria-label": "A rule" },
     h("h2", {}, "A rule ", badge("waits for you", "wait")),
-    h("p", {}, h("q", {}, rule.words)),
+    h("p", {}, h("q", {}, spellOut(rule.words))),
     h("p", { className: "hint" }, "Understood as: ", rule.reading, rule.state === "stated" && " It holds already."),
     h(
       "div",
