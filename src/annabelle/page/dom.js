@@ -1,10 +1,12 @@
 // Builds elements. Text is only ever set as text, so nothing that is shown can become markup or script.
 
-export function h(tag, attributes = {}, ...children) {
+/** `h("p.hint", { title: "more" }, "text", …)`: a tag with its classes, attributes, which may be left out, and children. */
+export function h(name, ...given) {
+  const [tag, ...classes] = name.split(".");
   const element = document.createElement(tag);
-  apply(element, attributes);
-  append(element, children);
-  return element;
+  if (classes.length) element.className = classes.join(" ");
+  if (given[0]?.constructor === Object) apply(element, given.shift());
+  return append(element, given);
 }
 
 export function svg(tag, attributes = {}, ...children) {
@@ -92,8 +94,7 @@ export function ask(title, fields = [], { yes = "Yes", no = "Cancel", danger = f
       filter && h("input", { type: "search", className: "wide", placeholder: filter, "aria-label": filter, oninput: narrow, onkeydown: onEnter(() => {}) }),
       inputs.map((one) => one.element),
       h(
-        "div",
-        { className: "row end" },
+        "div.row.end",
         h("button", { type: "button", onclick: () => dialog.close() }, no),
         h("button", { type: "submit", className: danger ? "danger" : "primary", value: "yes" }, yes),
       ),
@@ -116,7 +117,7 @@ export async function askUntilDone(title, fields, options, work) {
     try {
       return await work(given);
     } catch (error) {
-      problem = h("p", { className: "problem", role: "alert" }, describeError(error));
+      problem = h("p.problem", { role: "alert" }, describeError(error));
     }
   }
 }
@@ -151,8 +152,8 @@ export function makeField({ name, label, kind = "text", value = "", options = []
   else input = h("input", { id, type: kind, value, required, autocomplete: "off" });
   if (described) input.setAttribute("aria-describedby", described);
   const caption = h("label", { htmlFor: id }, label);
-  const parts = kind === "checkbox" ? [h("div", { className: "row" }, input, caption)] : [caption, input];
-  const element = h("div", { className: "field" }, parts, hint && h("div", { id: described, className: "hint" }, hint));
+  const parts = kind === "checkbox" ? [h("div.row", input, caption)] : [caption, input];
+  const element = h("div.field", parts, hint && h("div", { id: described, className: "hint" }, hint));
   const read = () => (kind === "checkbox" ? input.checked : kind === "number" ? Number(input.value) : input.value);
   return { name, element, input, read, before: read() };
 }
@@ -181,16 +182,15 @@ export function valueField(label, value, { rows = 3, note = "" } = {}) {
 
 /** A table. `columns` are `{label, cell(row)}`. */
 export function table(columns, rows, { empty = "There is nothing here yet.", caption = null } = {}) {
-  if (!rows.length) return h("p", { className: "empty" }, empty);
+  if (!rows.length) return h("p.empty", empty);
   return h(
-    "div",
-    { className: "scroll", tabIndex: 0, role: "region", "aria-label": caption || "Table" },
+    "div.scroll",
+    { tabIndex: 0, role: "region", "aria-label": caption || "Table" },
     h(
-      "table",
-      { className: "stacked" },
-      caption && h("caption", { className: "hidden" }, caption),
-      h("thead", {}, h("tr", {}, columns.map((one) => h("th", { scope: "col" }, one.label)))),
-      h("tbody", {}, rows.map((row) => h("tr", {}, columns.map((one) => h("td", { data: { label: one.label } }, one.cell(row)))))),
+      "table.stacked",
+      caption && h("caption.hidden", caption),
+      h("thead", h("tr", columns.map((one) => h("th", { scope: "col" }, one.label)))),
+      h("tbody", rows.map((row) => h("tr", columns.map((one) => h("td", { data: { label: one.label } }, one.cell(row)))))),
     ),
   );
 }
@@ -201,17 +201,23 @@ export function badge(text, kind = "") {
 
 /** A section that can be opened. */
 export function details(summary, content, attributes = {}) {
-  return h("details", attributes, h("summary", {}, summary), content);
+  return h("details", attributes, h("summary", summary), content);
+}
+
+/** Links of which one is where the person is now: `[address, label, whether it is this one]`. */
+export function tabs(label, links) {
+  const link = ([href, words, here]) => h("a", { href, "aria-current": here && "page" }, words);
+  return h("nav.tabs", { "aria-label": label }, links.map(link));
 }
 
 /** Labels with what belongs to each. */
 export function pairs(rows) {
-  return h("dl", { className: "pairs" }, rows.map(([label, value]) => [h("dt", {}, label), h("dd", {}, value)]));
+  return h("dl.pairs", rows.map(([label, value]) => [h("dt", label), h("dd", value)]));
 }
 
 /** The arguments or the result of a call, to read: text as it is, the rest as JSON. */
 export function valueList(values) {
-  const shown = (value) => (typeof value === "string" ? h("div", { className: "plain" }, value) : typeof value === "object" && value ? codeBlock(value) : String(value));
+  const shown = (value) => (typeof value === "string" ? h("div.plain", value) : typeof value === "object" && value ? codeBlock(value) : String(value));
   return pairs(Object.entries(values).map(([name, value]) => [name.replaceAll("_", " "), shown(value)]));
 }
 
@@ -229,7 +235,7 @@ export function toolSentence(description) {
 
 export function codeBlock(value) {
   const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
-  return h("pre", { className: "code", tabIndex: 0 }, text);
+  return h("pre.code", { tabIndex: 0 }, text);
 }
 
 // Times are shown in the zone of the home, not of the browser, whose clock may be wrong.

@@ -16,9 +16,9 @@ const UNFINISHED = ["queued", "running"];
 const OWN = { channel: "page", chatId: "main" };
 
 export async function render(root, place) {
-  const list = h("nav", { className: "threads", "aria-label": "Conversations" });
-  const pane = h("section", { className: "conversation", "aria-label": "Conversation" });
-  replace(root, h("h1", { className: "hidden" }, "Chat"), list, pane);
+  const list = h("nav.threads", { "aria-label": "Conversations" });
+  const pane = h("section.conversation", { "aria-label": "Conversation" });
+  replace(root, h("h1.hidden", "Chat"), list, pane);
   const { threads } = await get("/threads", { limit: MOST_THREADS });
   const [wanted] = place.rest;
   const own = threads.find((one) => one.channel === OWN.channel && one.chatId === OWN.chatId && !one.endedAt) ?? null;
@@ -46,7 +46,7 @@ function threadName(thread) {
 /** Returns what draws the list again. */
 function drawThreads(list, threads, wanted) {
   const all = h("ul");
-  const older = h("p", { className: "hint" }, "Older conversations are found by the search.");
+  const older = h("p.hint", "Older conversations are found by the search.");
   const update = (found) => {
     drawRows(all, found, (one) => one.id, (one) => threadLink(one, one.id === wanted));
     older.hidden = found.length < MOST_THREADS;
@@ -62,7 +62,7 @@ function drawThreads(list, threads, wanted) {
     const words = search.value.trim();
     all.hidden = Boolean(words);
     if (!words) return replace(results);
-    const found = await findMessages(words).catch((error) => h("p", { className: "problem" }, describeError(error)));
+    const found = await findMessages(words).catch((error) => h("p.problem", describeError(error)));
     if (turn === searching) replace(results, found);
   });
   replace(list, search, results, all, older);
@@ -71,18 +71,18 @@ function drawThreads(list, threads, wanted) {
 
 function threadLink(thread, current) {
   const about = [time(thread.updatedAt), thread.channel !== "page" && ` · ${thread.channel}`, thread.endedAt && " · ended"];
-  const parts = [h("span", { className: "beginning" }, threadName(thread)), h("span", { className: "hint" }, about)];
-  return h("li", {}, h("a", { href: `#/chat/${thread.id}`, "aria-current": current && "page" }, parts));
+  const parts = [h("span.beginning", threadName(thread)), h("span.hint", about)];
+  return h("li", h("a", { href: `#/chat/${thread.id}`, "aria-current": current && "page" }, parts));
 }
 
 /** The hub reads so many messages at a time, and says where it stopped. */
 async function findMessages(q, before = null) {
   const { messages, moreBefore } = await get("/threads/search", { q, limit: 30, before });
   const hit = (one) =>
-    h("li", {}, h("a", { href: `#/chat/${one.threadId}?at=${one.position}` }, h("span", {}, one.excerpt), h("br"), one.channel, " · ", time(one.createdAt)));
+    h("li", h("a", { href: `#/chat/${one.threadId}?at=${one.position}` }, h("span", one.excerpt), h("br"), one.channel, " · ", time(one.createdAt)));
   const none = before === null && moreBefore === null ? "Nothing was found." : "Nothing more was found.";
   const more = button("Search further back", async () => more.replaceWith(...(await findMessages(q, moreBefore))));
-  return [messages.length ? h("ul", {}, messages.map(hit)) : h("p", { className: "empty" }, none), moreBefore !== null && more].filter(Boolean);
+  return [messages.length ? h("ul", messages.map(hit)) : h("p.empty", none), moreBefore !== null && more].filter(Boolean);
 }
 
 /** One thread: its newest page, older ones on scroll, and what happens now. */
@@ -93,14 +93,14 @@ class Conversation {
     Object.assign(this, { urls: [], outbox: new Outbox() });
     this.chat = thread ? { channel: thread.channel, chatId: thread.chatId } : OWN;
     this.draft = `draft ${this.chat.channel} ${this.chat.chatId}`;
-    this.log = h("div", { className: "log", role: "log", "aria-live": "polite", "aria-label": "Messages", tabIndex: 0 });
+    this.log = h("div.log", { role: "log", "aria-live": "polite", "aria-label": "Messages", tabIndex: 0 });
     this.rules = h("div");
   }
 
   async open() {
     replace(this.pane, this.heading(), this.log, this.form());
     if (!this.thread) {
-      replace(this.log, h("p", { className: "empty" }, "Say hello. Annabelle can look things up, remember, write files, keep your calendar, and asks before it does what cannot be undone."));
+      replace(this.log, h("p.empty", "Say hello. Annabelle can look things up, remember, write files, keep your calendar, and asks before it does what cannot be undone."));
       this.input.focus();
       return;
     }
@@ -141,10 +141,9 @@ class Conversation {
 
   heading() {
     return h(
-      "div",
-      { className: "row heading" },
+      "div.row.heading",
       h("button", { type: "button", className: "only-phone", "aria-label": "All conversations", onclick: () => this.pane.parentElement.classList.add("list-first") }, "‹"),
-      h("h2", { className: "beginning" }, this.thread ? threadName(this.thread) : "A new conversation"),
+      h("h2.beginning", this.thread ? threadName(this.thread) : "A new conversation"),
       this.thread && !this.thread.endedAt && this.thread.channel === "page" && button("New conversation", () => this.send("/new"), { className: "quiet" }),
     );
   }
@@ -152,12 +151,12 @@ class Conversation {
   /** What is said in a chat app is answered there, so here one can only read along. */
   form() {
     if (this.thread && (!["page", "goal", "goal_creation", "user_agent", "api", "terminal"].includes(this.thread.channel) || this.thread.endedAt)) {
-      return h("p", { className: "hint" }, this.thread.endedAt ? "This conversation has ended." : `Answer in ${this.thread.channel}: what is said there stays there.`);
+      return h("p.hint", this.thread.endedAt ? "This conversation has ended." : `Answer in ${this.thread.channel}: what is said there stays there.`);
     }
     this.files = [];
     this.input = h("textarea", { rows: 2, placeholder: "Write to Annabelle", "aria-label": "Your message", enterKeyHint: "send", value: sessionStorage.getItem(this.draft) ?? "" });
     this.input.addEventListener("input", () => sessionStorage.setItem(this.draft, this.input.value));
-    this.attached = h("div", { className: "row attached" });
+    this.attached = h("div.row.attached");
     const pick = h("input", { type: "file", multiple: true, hidden: true });
     pick.addEventListener("change", () => {
       this.attach(pick.files);
@@ -165,11 +164,10 @@ class Conversation {
     });
     const add = this.owner && [pick, h("button", { type: "button", onclick: () => pick.click() }, "Add files")];
     const form = h(
-      "form",
-      { className: "composer" },
+      "form.composer",
       this.attached,
       this.input,
-      h("div", { className: "row end" }, add, h("button", { type: "submit", className: "primary" }, "Send")),
+      h("div.row.end", add, h("button", { type: "submit", className: "primary" }, "Send")),
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -309,10 +307,10 @@ class Conversation {
     if (message.type === "tool") return this.tool(message);
     const own = message.source === "user" || message.source === "command";
     const said = this.owner ? message.text.replace(SENT_FILE, "").trim() : message.text;
-    const body = own ? h("div", { className: "plain" }, said) : markdown(message.text);
+    const body = own ? h("div.plain", said) : markdown(message.text);
     const who = own ? "You" : message.source === "error" ? "Error" : "Annabelle";
     const about = { className: `message ${own ? "own" : message.source}`, data: { id: message.id, position: message.position } };
-    const element = h("article", about, h("h3", { className: "hidden" }, who), body, this.footer(message));
+    const element = h("article", about, h("h3.hidden", who), body, this.footer(message));
     if (message.source === "error") element.append(this.errorButtons(message));
     for (const id of message.metadata?.approvals ?? []) element.append(this.question(id, body));
     this.addFiles(element, message);
@@ -322,12 +320,12 @@ class Conversation {
   footer(message) {
     const cost = message.metadata?.usage?.cost_usd;
     const trace = message.traceId && message.replyTo && this.owner && [" · ", h("a", { href: `#/traces/${message.traceId}` }, "how it came about")];
-    return h("p", { className: "hint" }, time(message.createdAt), message.model && ` · ${message.model}`, cost > 0 && ` · ${money(cost)}`, trace);
+    return h("p.hint", time(message.createdAt), message.model && ` · ${message.model}`, cost > 0 && ` · ${money(cost)}`, trace);
   }
 
   errorButtons(message) {
     const about = message.metadata ?? {};
-    if (about.dismissed || about.retried_as) return h("p", { className: "hint" }, about.dismissed ? "Dismissed." : "Tried again.");
+    if (about.dismissed || about.retried_as) return h("p.hint", about.dismissed ? "Dismissed." : "Tried again.");
     const answer = (what, fact) => async () => {
       await post(`/threads/${this.thread.id}/messages/${message.id}/${what}`);
       this.renewError({ ...message, metadata: { ...about, [fact]: true } });
@@ -338,7 +336,7 @@ class Conversation {
       this.input.focus();
     };
     const retry = about.retryable !== false ? button("Try again", answer("retry", "retried_as")) : this.input && message.replyTo && button("Change and send again", again);
-    return h("div", { className: "row" }, retry, button("Dismiss", answer("dismiss", "dismissed"), { className: "quiet" }));
+    return h("div.row", retry, button("Dismiss", answer("dismiss", "dismissed"), { className: "quiet" }));
   }
 
   /** An error that was answered, here or in another tab, is answered no more. */
@@ -363,11 +361,11 @@ class Conversation {
       const atEnd = this.isAtEnd();
       words.hidden = true;
       if (atEnd) requestAnimationFrame(() => this.toEnd());
-      replace(place, asked.state === "pending" ? approvalCard(asked, draw) : h("p", {}, h("strong", {}, asked.tool), " ", approvalState(asked)));
+      replace(place, asked.state === "pending" ? approvalCard(asked, draw) : h("p", h("strong", asked.tool), " ", approvalState(asked)));
       if (!["pending", "approved"].includes(asked.state)) this.questions.delete(draw);
     };
     this.questions.add(draw);
-    draw().catch((error) => replace(place, h("p", { className: "problem" }, describeError(error))));
+    draw().catch((error) => replace(place, h("p.problem", describeError(error))));
     return place;
   }
 
@@ -378,7 +376,7 @@ class Conversation {
   }
 
   file(path) {
-    const place = h("div", { className: "file" });
+    const place = h("div.file");
     const atEnd = this.isAtEnd();
     const load = async () => {
       const blob = await getBlob("/files", { path });
@@ -465,9 +463,9 @@ class LiveTurn {
     Object.assign(this, { conversation, id, step: -1, attempt: -1, text: "", cells: new Map(), drawing: false });
     this.words = h("div");
     this.tools = h("div");
-    this.notice = h("p", { className: "hint", role: "status" }, "Annabelle is at work …");
+    this.notice = h("p.hint", { role: "status" }, "Annabelle is at work …");
     const stop = button("Stop", () => post(`/messages/${id}/cancel`), { className: "danger" });
-    this.element = h("article", { className: "message agent live", "aria-busy": "true" }, this.tools, this.words, this.notice, stop);
+    this.element = h("article.message.agent.live", { "aria-busy": "true" }, this.tools, this.words, this.notice, stop);
     conversation.log.append(this.element);
   }
 
@@ -517,10 +515,10 @@ export function toolCell(cell) {
   return details(
     [h("span", { className: `state ${cell.status}`, "aria-label": cell.status.replace("_", " ") }, state), " ", cell.message, cell.progress && ` ${cell.progress}`],
     [
-      h("h4", {}, cell.name),
+      h("h4", cell.name),
       valueList(cell.input ?? {}),
-      cell.data && Object.keys(cell.data).length > 0 && [h("p", { className: "hint" }, "Result"), valueList(cell.data)],
-      cell.error && h("p", { className: "problem" }, cell.error.message ?? String(cell.error)),
+      cell.data && Object.keys(cell.data).length > 0 && [h("p.hint", "Result"), valueList(cell.data)],
+      cell.error && h("p.problem", cell.error.message ?? String(cell.error)),
     ],
     { className: "tool" },
   );

@@ -15,16 +15,16 @@ const named = (part) => part[0].toUpperCase() + part.slice(1);
 export async function render(root) {
   const feed = new Feed();
   await feed.refresh();
-  replace(root, h("h1", {}, "Feed"), feed.times, feed.empty, feed.list, feed.older);
+  replace(root, h("h1", "Feed"), feed.times, feed.empty, feed.list, feed.older);
   return onNews(() => feed.refresh());
 }
 
 class Feed {
   constructor() {
     Object.assign(this, { items: [], before: undefined });
-    this.times = h("section", { className: "card", "aria-label": "When it comes" });
+    this.times = h("section.card", { "aria-label": "When it comes" });
     this.list = h("div");
-    this.empty = h("p", { className: "empty" });
+    this.empty = h("p.empty");
     this.older = button("Show older", () => this.loadOlder());
   }
 
@@ -62,8 +62,8 @@ class Feed {
     const off = hasGoals ? "It is switched off." : "With your first goal it comes every morning, afternoon and evening.";
     const when = times.length ? `${times.map((one) => `${named(one)} ${agent.feed[one]}`).join(", ")} (${agent.feed.timeZone}).` : off;
     const buttons = [button("Change the times", () => this.change(agent.feed)), times.length > 0 && button("Switch off", () => this.switchOff())];
-    const talk = agent.threadId && h("p", {}, h("a", { href: `#/chat/${agent.threadId}` }, "Talk about all your goals"));
-    const parts = [h("h2", {}, "When it comes"), h("p", {}, when), hasGoals && h("div", { className: "row" }, buttons), talk];
+    const talk = agent.threadId && h("p", h("a", { href: `#/chat/${agent.threadId}` }, "Talk about all your goals"));
+    const parts = [h("h2", "When it comes"), h("p", when), hasGoals && h("div.row", buttons), talk];
     drawChanged(this.times, [agent.feed, agent.threadId, hasGoals], () => parts);
     const first = ["The feed brings discoveries and reflections for your goals. ", h("a", { href: "#/goals" }, "Make a goal first.")];
     replace(this.empty, hasGoals ? (times.length ? NOTHING_YET : SWITCHED_OFF) : first);
@@ -91,9 +91,9 @@ class Feed {
 function itemCard(item) {
   const heading = `item-${item.itemId}`;
   const goal = item.goal && [" · for ", h("a", { href: `#/goals/${item.goalId}` }, item.goal)];
-  const day = item.first && h("h2", { className: "day" }, time(item.createdAt, "day"));
+  const day = item.first && h("h2.day", time(item.createdAt, "day"));
   const title = h("h3", { id: heading }, item.title, " ", badge(KINDS[item.kind] ?? item.kind));
-  const when = h("p", { className: "hint" }, time(item.createdAt, "clock"), goal);
+  const when = h("p.hint", time(item.createdAt, "clock"), goal);
   const warning = item.trust === "untrusted" && outsideWarning();
-  return h("div", {}, day, h("article", { className: "card", "aria-labelledby": heading }, title, warning, markdown(item.content), when));
+  return h("div", day, h("article.card", { "aria-labelledby": heading }, title, warning, markdown(item.content), when));
 }

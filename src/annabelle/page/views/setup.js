@@ -34,18 +34,17 @@ export async function render(root) {
   };
   replace(
     root,
-    h("h1", {}, "Welcome to Annabelle"),
-    h("p", {}, "Three steps, each of which can be left out. Nothing is final: all of it is under System."),
-    h("section", { className: "card" }, h("h2", {}, "About you"), fields.map((one) => one.element), button("Keep", save, { className: "primary" })),
-    h("section", { className: "card" }, models),
-    h("section", { className: "card" }, h("h2", {}, "Your accounts"), h("p", {}, h("a", { href: "#/system/accounts" }, "Connect mail, calendar and chat apps"), " now or later.")),
+    h("h1", "Welcome to Annabelle"),
+    h("p", "Three steps, each of which can be left out. Nothing is final: all of it is under System."),
+    h("section.card", h("h2", "About you"), fields.map((one) => one.element), button("Keep", save, { className: "primary" })),
+    h("section.card", models),
+    h("section.card", h("h2", "Your accounts"), h("p", h("a", { href: "#/system/accounts" }, "Connect mail, calendar and chat apps"), " now or later.")),
     h(
-      "section",
-      { className: "card" },
-      h("h2", {}, "Begin"),
-      h("p", {}, "What you chose counts from the next start. Then say, for example:"),
-      h("ul", {}, TO_TRY.map((one) => h("li", {}, one))),
-      h("div", { className: "row" }, button("Restart, then to the chat", () => begin(restart), { className: "primary" }), button("To the chat", () => begin())),
+      "section.card",
+      h("h2", "Begin"),
+      h("p", "What you chose counts from the next start. Then say, for example:"),
+      h("ul", TO_TRY.map((one) => h("li", one))),
+      h("div.row", button("Restart, then to the chat", () => begin(restart), { className: "primary" }), button("To the chat", () => begin())),
     ),
   );
   return showModels(models);

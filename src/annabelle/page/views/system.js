@@ -1,7 +1,7 @@
 // The install itself, for its owner. Each tab is a file of its own that exports `show(root, place)`.
 import { get, on, post } from "../api.js";
 import { show as showAgain } from "../app.js";
-import { badge, button, describeError, h, replace, toast } from "../dom.js";
+import { badge, button, describeError, h, replace, tabs, toast } from "../dom.js";
 import * as accounts from "./system_accounts.js";
 import * as backup from "./system_backup.js";
 import * as diagnosis from "./system_diagnosis.js";
@@ -26,15 +26,13 @@ const TABS = {
 
 export async function render(root, place) {
   const name = Object.hasOwn(TABS, place.rest[0]) ? place.rest[0] : "overview";
-  const links = Object.entries(TABS).map(([one, { title }]) =>
-    h("a", { href: `#/system/${one}`, "aria-current": one === name && "page" }, title),
-  );
-  const body = h("div", {}, h("p", { className: "empty", role: "status" }, "Loading …"));
-  replace(root, h("h1", {}, "System"), h("nav", { className: "tabs", "aria-label": "Parts of the system" }, links), body);
+  const links = Object.entries(TABS).map(([one, { title }]) => [`#/system/${one}`, title, one === name]);
+  const body = h("div", h("p.empty", { role: "status" }, "Loading …"));
+  replace(root, h("h1", "System"), tabs("Parts of the system", links), body);
   try {
     return await TABS[name].part.show(body, { ...place, rest: place.rest.slice(1) });
   } catch (error) {
-    replace(body, h("p", { className: "problem", role: "alert" }, describeError(error)));
+    replace(body, h("p.problem", { role: "alert" }, describeError(error)));
     return on("back", showAgain);
   }
 }
@@ -53,7 +51,7 @@ export function poll(seconds, work) {
 
 /** What counts from the next start, with the button for it. */
 export function restartNeeded(text) {
-  return h("p", { className: "row" }, badge("restart needed", "wait"), text, button("Restart now", () => restart(), { className: "primary" }));
+  return h("p.row", badge("restart needed", "wait"), text, button("Restart now", () => restart(), { className: "primary" }));
 }
 
 /** Starts the hub again, with what `path` does first, and the page with it. */
