@@ -4,7 +4,7 @@
 const KEY = "annabelle-key";
 const SILENCE = 60_000;
 
-export class ApiError extends Error {
+class ApiError extends Error {
   constructor(status, body) {
     super(body.message || `The hub answered with ${status}.`);
     Object.assign(this, { status, code: body.code, hint: body.hint, traceId: body.trace_id, field: body.field });

@@ -29,7 +29,7 @@ function apply(element, attributes) {
   }
 }
 
-export function append(element, children) {
+function append(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child !== null && child !== undefined && child !== false) element.append(child);
   }
@@ -204,6 +204,10 @@ export function details(summary, content, attributes = {}) {
   return h("details", attributes, h("summary", summary), content);
 }
 
+export function section(title, ...children) {
+  return h("section", { "aria-label": title }, h("h2", title), children);
+}
+
 /** Links of which one is where the person is now: `[address, label, whether it is this one]`. */
 export function tabs(label, links) {
   const link = ([href, words, here]) => h("a", { href, "aria-current": here && "page" }, words);
@@ -273,6 +277,10 @@ export function dayOf(value) {
 export function money(value) {
   if (value === null || value === undefined) return "unknown";
   return `$${value < 0.01 && value > 0 ? value.toFixed(6) : value.toFixed(2)}`;
+}
+
+export function capitalize(word) {
+  return word[0].toUpperCase() + word.slice(1);
 }
 
 export function count(value) {

@@ -7,7 +7,7 @@ const MOST_NESTED = 12;
 const LONG = 200_000;
 
 /** Only the web and mail can be linked to; anything else stays text. */
-export function safeLink(address) {
+function safeLink(address) {
   try {
     const url = new URL(address);
     return ["https:", "http:", "mailto:"].includes(url.protocol) ? url.href : null;

@@ -80,7 +80,7 @@ async function findMessages(q, before = null) {
   const { messages, moreBefore } = await get("/threads/search", { q, limit: 30, before });
   const hit = (one) =>
     h("li", h("a", { href: `#/chat/${one.threadId}?at=${one.position}` }, h("span", one.excerpt), h("br"), one.channel, " · ", time(one.createdAt)));
-  const none = before === null && moreBefore === null ? "Nothing was found." : "Nothing more was found.";
+  const none = moreBefore !== null ? "Nothing was found so far." : before === null ? "Nothing was found." : "That was all.";
   const more = button("Search further back", async () => more.replaceWith(...(await findMessages(q, moreBefore))));
   return [messages.length ? h("ul", messages.map(hit)) : h("p.empty", none), moreBefore !== null && more].filter(Boolean);
 }
@@ -115,7 +115,7 @@ class Conversation {
     await this.loadNewer();
     if (this.input) {
       this.questions.add(() => this.drawRules());
-      await this.drawRules();
+      this.drawRules().catch(() => {});
     }
     this.log.addEventListener("scroll", () => this.onScroll());
     const found = this.at && this.log.querySelector(`[data-position="${CSS.escape(this.at)}"]`);
@@ -349,7 +349,9 @@ class Conversation {
   /** Rules that want a yes or no, wherever they were said. */
   async drawRules() {
     const offered = (await get("/rules")).rules.filter(isOffered);
+    const atEnd = this.isAtEnd();
     drawRows(this.rules, offered, (one) => one.id, (one) => ruleCard(one, () => this.drawRules()));
+    if (atEnd) this.toEnd();
   }
 
   /** The question of a call, answered where it was asked. Its words, which are for a terminal, need not be shown, too. */

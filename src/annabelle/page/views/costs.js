@@ -1,6 +1,6 @@
 // What was spent on what, the budgets, and what is paused because of it.
 import { get, hubNow, post } from "../api.js";
-import { ask, askUntilDone, badge, button, count, details, h, money, onlyChanged, table, tabs, time, toast } from "../dom.js";
+import { ask, askUntilDone, badge, button, count, details, h, money, onlyChanged, section, table, tabs, time, toast } from "../dom.js";
 import { onNews, redraw } from "../live.js";
 import { columnPlot, plotWidth, rowPlot } from "../plot.js";
 
@@ -39,12 +39,11 @@ export async function render(root, place) {
 }
 
 function budgetSection(budgets, draw) {
-  return h(
-    "section",
-    { "aria-labelledby": "budgets" },
-    h("div.row", h("h2", { id: "budgets" }, "Budgets"), button("Change budgets …", () => changeBudgets(budgets, draw))),
+  return section(
+    "Budgets",
     h("div.grid", budgetCard("Today", budgets.day, budgets.warningShare), budgetCard("This month", budgets.month, budgets.warningShare)),
     h("p.hint", "A call that could pass a budget is not made. Days and months are those of UTC."),
+    button("Change budgets …", () => changeBudgets(budgets, draw)),
   );
 }
 
@@ -91,10 +90,8 @@ function agentSection(views, draw) {
     { label: "Tokens within the hour", cell: ({ agent }) => pace(agent.costs) },
     { label: "Pace", cell: ({ agent: { costs } }) => `${count(Math.round(costs.shortWindowTokensPerMinute))} a minute, usually ${count(Math.round(costs.baselineTokensPerMinute))}` },
   ];
-  return h(
-    "section",
-    { "aria-labelledby": "agents" },
-    h("h2", { id: "agents" }, "Agents"),
+  return section(
+    "Agents",
     held.length ? held.map((one) => pausedCard(one, draw)) : h("p.hint", "None is paused. One that uses too many tokens within an hour, or suddenly far more than usual, is."),
     table(columns, views, { caption: "How fast the agents spend" }),
   );
@@ -131,10 +128,8 @@ function sentence(reason) {
 function spentSection(root, totals, asked) {
   const to = (change) => `#/costs?${new URLSearchParams({ ...asked, ...change })}`;
   const link = (change, words, here) => h("a", { href: to(change), "aria-current": here && "true" }, words);
-  return h(
-    "section",
-    { "aria-labelledby": "spent" },
-    h("h2", { id: "spent" }, "What was spent"),
+  return section(
+    "What was spent",
     tabs("Added up by", Object.entries(GROUPS).map(([by, words]) => [to({ by }), `By ${words.toLowerCase()}`, by === asked.by])),
     h(
       "nav.row.choices",
@@ -156,7 +151,7 @@ function figures(root, totals, asked) {
   return [
     h("p", `Together ${money(priced ? sum("costUsd") : null)} for ${count(sum("calls"))} calls with ${count(sum("inputTokens"))} tokens in and ${count(sum("outputTokens"))} out.`),
     asked.by === "day" ? dayPlot(shown, keys, asked, width) : groupPlot(shown, asked, width),
-    details("As a table", spentTable(shown, asked.by), { open: root.querySelector("#spent ~ details")?.open ?? !matchMedia("(max-width: 45rem)").matches }),
+    details("As a table", spentTable(shown, asked.by), { open: root.querySelector("section > details")?.open ?? !matchMedia("(max-width: 45rem)").matches }),
   ];
 }
 
@@ -209,10 +204,8 @@ function spentTable(totals, by) {
 function unpricedSection(models) {
   const unknown = models.filter((one) => one.unpriced);
   if (!unknown.length) return null;
-  return h(
-    "section",
-    { "aria-labelledby": "unpriced" },
-    h("h2", { id: "unpriced" }, "Calls without a known price"),
+  return section(
+    "Calls without a known price",
     h("p", "* The price of these models is not known, so a call of theirs counts as one of the dearest model known. Models on this machine cost nothing."),
     table([{ label: "Model", cell: (one) => one.key }, { label: "Calls", cell: (one) => `${count(one.unpriced)} of ${count(one.calls)}` }, { label: "Counted as", cell: (one) => money(one.costUsd) }], unknown, { caption: "Calls without a known price" }),
   );

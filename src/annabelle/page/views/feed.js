@@ -1,6 +1,6 @@
 // What was found and thought of for the person's goals, and when it comes.
 import { get, post } from "../api.js";
-import { ask, askUntilDone, badge, button, dayOf, h, replace, time, toast } from "../dom.js";
+import { ask, askUntilDone, badge, button, capitalize, dayOf, h, replace, time, toast } from "../dom.js";
 import { drawChanged, drawRows, joinNewest, onNews } from "../live.js";
 import { markdown } from "../markdown.js";
 import { outsideWarning } from "../notes.js";
@@ -10,7 +10,6 @@ const KINDS = { discovery: "Discovery", reflection: "Reflection" };
 const OLDER = 20;
 const NOTHING_YET = "Nothing has come yet. The next part of the feed brings what is new for your goals, and thoughts on how they go.";
 const SWITCHED_OFF = "Nothing comes while the feed is switched off. Change the times to switch it on.";
-const named = (part) => part[0].toUpperCase() + part.slice(1);
 
 export async function render(root) {
   const feed = new Feed();
@@ -60,7 +59,7 @@ class Feed {
   drawTimes(agent, hasGoals) {
     const times = PARTS.filter((one) => agent.feed[one]);
     const off = hasGoals ? "It is switched off." : "With your first goal it comes every morning, afternoon and evening.";
-    const when = times.length ? `${times.map((one) => `${named(one)} ${agent.feed[one]}`).join(", ")} (${agent.feed.timeZone}).` : off;
+    const when = times.length ? `${times.map((one) => `${capitalize(one)} ${agent.feed[one]}`).join(", ")} (${agent.feed.timeZone}).` : off;
     const buttons = [button("Change the times", () => this.change(agent.feed)), times.length > 0 && button("Switch off", () => this.switchOff())];
     const talk = agent.threadId && h("p", h("a", { href: `#/chat/${agent.threadId}` }, "Talk about all your goals"));
     const parts = [h("h2", "When it comes"), h("p", when), hasGoals && h("div.row", buttons), talk];
@@ -71,7 +70,7 @@ class Feed {
 
   change(schedule) {
     const hint = "Empty: it does not come.";
-    const fields = PARTS.map((one) => ({ name: one, label: named(one), kind: "time", value: schedule[one] ?? "", hint }));
+    const fields = PARTS.map((one) => ({ name: one, label: capitalize(one), kind: "time", value: schedule[one] ?? "", hint }));
     return askUntilDone("When the feed comes", fields, { yes: "Save" }, (given) => this.setTimes(given));
   }
 

@@ -1,6 +1,6 @@
 // The first visit: a model, who you are, your accounts. Every step can be left out and done later.
 import { get, post } from "../api.js";
-import { button, h, makeField, replace, toast } from "../dom.js";
+import { button, describeError, h, makeField, replace, toast } from "../dom.js";
 import { restart } from "./system.js";
 import { show as showModels } from "./system_models.js";
 
@@ -27,7 +27,9 @@ export async function render(root) {
     toast("Kept. It counts from the next start.");
   };
   const begin = async (first) => {
-    await keep(fields.filter((one) => one.read() !== one.before)); // what was typed is meant, also without a press of Keep
+    // What was typed is meant, also without a press of Keep. What the hub refuses holds nobody up.
+    const typed = fields.filter((one) => one.read() !== one.before);
+    await keep(typed).catch((error) => toast(describeError(error), "error"));
     localStorage.setItem("annabelle-set-up", "done");
     location.hash = "#/chat";
     await first?.();
