@@ -14,12 +14,18 @@ from hub.hubs import HubProcess
 from support.scripted_model import ScriptedServer
 
 VIEWS = ("chat", "inbox", "goals", "feed", "skills", "memory", "costs", "traces", "system")
+SYSTEM = ("servers", "models", "accounts", "security", "diagnosis", "settings", "backup", "logs")
 PARTS = (
     *("goals?tab=notes", "goals/1", "skills/1", "setup"),
     *(f"memory/{one}" for one in ("timeline", "profile", "persona", "forget")),
-    *(f"system/{one}" for one in ("servers", "models", "accounts", "security", "diagnosis", "settings", "backup", "logs")),
+    *(f"system/{one}" for one in SYSTEM),
 )
-DIALOGS = {"goals": "New goal", "skills": "New skill", "costs": "Change budgets …", "system/accounts": "Connect a mailbox"}
+DIALOGS = {
+    "goals": "New goal",
+    "skills": "New skill",
+    "costs": "Change budgets …",
+    "system/accounts": "Connect a mailbox",
+}
 
 
 @pytest.fixture(scope="module")

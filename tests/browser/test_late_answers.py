@@ -128,4 +128,3 @@ def test_a_table_of_costs_that_was_opened_stays_open(visit: Visit, hub: HubProce
         hub.say("And one more")
     page.evaluate("new Promise((done) => setTimeout(done, 300))")
     expect(page.get_by_role("table", name="What was spent by day")).to_be_visible()
-

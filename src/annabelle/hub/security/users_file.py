@@ -34,7 +34,7 @@ MAIN: Final = "main"
 """The token a person begins with: the owner's is in annabelle.token, that of others came from `users add`."""
 SESSION_NAME: Final = re.compile(r"page-\d{1,9}")
 """Of the tokens that are sessions of the page."""
-SESSION_KEPT_FOR: Final = timedelta(days=30)
+SESSION_TTL: Final = timedelta(days=30)
 _MOST_TOKENS: Final = 50
 
 CallerKind = Literal["person", "device", "agent"]
@@ -74,7 +74,7 @@ class ApiToken(ConfigEntry):
     @property
     def ends_at(self) -> datetime | None:
         """When it is good no more. Only sessions of the page end by themselves."""
-        return self.created_at + SESSION_KEPT_FOR if SESSION_NAME.fullmatch(self.name) else None
+        return self.created_at + SESSION_TTL if SESSION_NAME.fullmatch(self.name) else None
 
     @model_validator(mode="after")
     def _within_kind(self) -> Self:
