@@ -20,7 +20,7 @@ from annabelle.hub.api.tokens import change_tokens
 from annabelle.hub.context import HubContext
 from annabelle.hub.security.identities import CallerIdentity
 from annabelle.hub.security.page_links import COOKIE, split_secret
-from annabelle.hub.security.users_file import SESSION_TTL, SESSION_NAME, UserTokens
+from annabelle.hub.security.users_file import SESSION_NAME, SESSION_TTL, UserTokens
 
 router = ApiRouter("page")
 FOLDER: Final = Path(__file__).parents[2] / "page"
