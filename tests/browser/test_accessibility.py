@@ -14,6 +14,18 @@ from hub.hubs import HubProcess
 from support.scripted_model import ScriptedServer
 
 VIEWS = ("chat", "inbox", "goals", "feed", "skills", "memory", "costs", "traces", "system")
+SYSTEM = ("servers", "models", "accounts", "security", "diagnosis", "settings", "backup", "logs")
+PARTS = (
+    *("goals?tab=notes", "goals/1", "skills/1", "setup"),
+    *(f"memory/{one}" for one in ("timeline", "profile", "persona", "forget")),
+    *(f"system/{one}" for one in SYSTEM),
+)
+DIALOGS = {
+    "goals": "New goal",
+    "skills": "New skill",
+    "costs": "Change budgets …",
+    "system/accounts": "Connect a mailbox",
+}
 
 
 @pytest.fixture(scope="module")
@@ -32,16 +44,41 @@ def looked_at(browser: Browser, filled: HubProcess, request: pytest.FixtureReque
         yield visit
 
 
-@pytest.mark.req("UX-02")
-@pytest.mark.parametrize("view", VIEWS)
-def test_a_scanner_finds_nothing_serious_on_a_view_and_it_fits_the_window(looked_at: Visit, view: str) -> None:
-    page = looked_at.go(view)
+def expect_nothing_serious(visit: Visit) -> None:
+    page = visit.page
     expect(page.get_by_text("Loading …").filter(visible=True)).to_have_count(0)
     found = Axe().run(page)
     serious = [one for one in found.response["violations"] if one["impact"] in ("serious", "critical")]
     assert [(one["id"], one["nodes"][0]["html"][:200]) for one in serious] == []
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1")
-    assert looked_at.foreign == []
+    assert visit.foreign == []
+
+
+@pytest.mark.req("UX-02")
+@pytest.mark.parametrize("view", [*VIEWS, *PARTS])
+def test_a_scanner_finds_nothing_serious_on_a_view_and_it_fits_the_window(looked_at: Visit, view: str) -> None:
+    page = looked_at.go(view)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.locator("main summary").evaluate_all("(all) => all.forEach((one) => { one.parentElement.open = true })")
+    expect_nothing_serious(looked_at)
+
+
+@pytest.mark.req("UX-02", "TRC-04")
+def test_a_scanner_finds_nothing_serious_in_a_trace(looked_at: Visit) -> None:
+    turns = looked_at.hub.http.get("/traces").json()["turns"]
+    page = looked_at.go(f"traces/{turns[0]['traceId']}")
+    page.locator("main summary").evaluate_all("(all) => all.forEach((one) => { one.parentElement.open = true })")
+    expect_nothing_serious(looked_at)
+
+
+@pytest.mark.req("UX-02")
+@pytest.mark.parametrize("view", DIALOGS)
+def test_a_scanner_finds_nothing_serious_in_a_dialog(looked_at: Visit, view: str) -> None:
+    page = looked_at.go(view)
+    page.get_by_role("button", name=DIALOGS[view], exact=True).click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    expect_nothing_serious(looked_at)
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
 
 
 @pytest.mark.req("UX-02")

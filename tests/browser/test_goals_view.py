@@ -71,7 +71,7 @@ def test_a_goal_is_made_changed_put_away_taken_up_and_deleted(visit: Visit) -> N
     dialog(page, "Cancel")
     page.get_by_role("button", name="Archive").click()
     dialog(page, "Archive")
-    expect(page.get_by_role("status").get_by_text("archived")).to_be_visible()
+    expect(page.get_by_role("status").get_by_text("archived", exact=True)).to_be_visible()
     expect(page.get_by_label("Write to this goal")).to_be_hidden()
     visit.go("goals")
     page.get_by_text("Archived (1)").click()

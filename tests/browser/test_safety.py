@@ -76,3 +76,16 @@ def test_calls_and_file_names_full_of_script_are_only_text(visit: Visit, model: 
     expect(page.locator(".tool")).to_have_count(12)
     expect(page.locator(".message.own").last).to_contain_text("Download _img src_x onerror_hit___.png")
     expect_harmless(visit)
+
+
+@pytest.mark.req("UX-02", "POL-03")
+def test_what_nobody_sees_in_a_call_is_spelled_out_before_a_yes(visit: Visit, model: ScriptedServer) -> None:
+    hidden = "plan\u202egpj.\u200btxt"
+    (visit.hub.home.workspace / hidden).write_text("hidden")
+    delete = Call(name="filer_delete_file", arguments={"path": hidden})
+    model.rules(Rule(match="Tidy", results=0, reply=Reply(tool_calls=[delete])))
+    page = visit.sign_in()
+    say(page, "Tidy up")
+    expect(page.locator(".question .pairs")).to_have_text(r"pathplan\u202egpj.\u200btxt")
+    page.get_by_role("button", name="Deny").click()
+    expect(page.locator(".question")).to_have_count(0)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
+from annabelle.core.messages import now
 from browser.browsing import Visit, visiting
-from hub.hubs import HubProcess
+from hub.hubs import HubProcess, wait_for
 from support.timing import seconds
 
 
@@ -88,3 +91,21 @@ def test_signing_out_clears_the_cookie(visit: Visit) -> None:
     expect(page.get_by_text("annabelle open", exact=True)).to_be_visible()
     assert visit.context.cookies() == []
     assert page.evaluate("localStorage.getItem('annabelle-key')") is None
+
+
+@pytest.mark.req("UX-02")
+def test_a_session_ends_after_thirty_days_whatever_the_browser_kept(visit: Visit, hub: HubProcess) -> None:
+    visit.sign_in()
+    (cookie,) = visit.context.cookies()
+    key = visit.page.evaluate("localStorage.getItem('annabelle-key')")
+
+    def ask() -> int:
+        own = {cookie["name"]: cookie["value"]}
+        return httpx.get(f"{hub.url}/threads", cookies=own, headers={"X-Annabelle-Page": key}).status_code
+
+    users = json.loads(hub.home.users_file.read_text())
+    newest = max(users["tokens"], key=lambda one: one["createdAt"])
+    for days, answer in ((29, 200), (31, 401)):
+        newest["createdAt"] = (now() - timedelta(days=days)).isoformat()
+        hub.home.users_file.write_text(json.dumps(users))
+        wait_for(lambda answer=answer: ask() == answer, f"{answer} after {days} days")

@@ -213,6 +213,6 @@ def test_a_link_opened_while_the_hub_is_away_signs_in_when_it_is_back(browser: B
         away = True
         visit.context.route("**/sessions", lambda route: route.abort() if away else route.continue_())
         visit.page.goto(link)
-        expect(visit.page.get_by_role("status")).to_contain_text("Annabelle cannot be reached.")
+        expect(visit.page.locator("main").get_by_role("status")).to_contain_text("Annabelle cannot be reached.")
         away = False
         expect(visit.page.get_by_role("navigation", name="Views")).to_be_visible()

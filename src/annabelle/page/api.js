@@ -4,7 +4,7 @@
 const KEY = "annabelle-key";
 const SILENCE = 60_000;
 
-export class ApiError extends Error {
+class ApiError extends Error {
   constructor(status, body) {
     super(body.message || `The hub answered with ${status}.`);
     Object.assign(this, { status, code: body.code, hint: body.hint, traceId: body.trace_id, field: body.field });
@@ -62,6 +62,21 @@ export function hasKey() {
 export function setKey(key) {
   if (key) localStorage.setItem(KEY, key);
   else localStorage.removeItem(KEY);
+}
+
+/** A new id. Under a name without TLS a browser has no `randomUUID`. */
+export function newId() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (one) => one.toString(16).padStart(2, "0")).join("");
+}
+
+/** Sends words. Those that are sent again, because nobody knows whether they arrived, keep the id they had. */
+export class Outbox {
+  async send(words, work) {
+    if (words !== this.words) Object.assign(this, { words, id: newId() });
+    const made = await work(this.id);
+    this.words = null;
+    return made;
+  }
 }
 
 async function request(path, options = {}) {
@@ -132,6 +147,8 @@ function stream(path, last, onEvent) {
     try {
       const response = await request(path, { headers, signal: AbortSignal.any([stopped.signal, dead.signal]) });
       wait = 250;
+      // What happened before a stream that begins now has come by no event.
+      if (last === null) onEvent({ type: "done" });
       await take(response.body, () => (heard = Date.now()));
     } finally {
       clearInterval(watch);
@@ -185,7 +202,7 @@ export function followEvents(onEvent) {
   let asked = null;
   const take = (event) => {
     if (event.seq <= last) return;
-    last = event.seq;
+    last = event.seq ?? last;
     onEvent(event);
   };
   const share = (event) => {

@@ -47,7 +47,7 @@ async function begin() {
   } catch (error) {
     if (error.status === 0) {
       setTimeout(begin, 1000);
-      return replace(app, h("main", { className: "welcome" }, h("h1", {}, "Annabelle"), h("p", { role: "status" }, describeError(error))));
+      return replace(app, h("main.welcome", h("h1", "Annabelle"), h("p", { role: "status" }, describeError(error))));
     }
     if (error.status === 401) setKey(null);
     return welcome(problem ?? (code && error.status === 401 ? `${BLOCKED} open a new link.` : describeError(error)));
@@ -76,13 +76,13 @@ function welcome(problem) {
   replace(
     app,
     h(
-      "main",
-      { className: "welcome", id: "main" },
-      h("h1", {}, "Annabelle"),
-      problem && h("p", { className: "problem", role: "alert" }, problem),
-      h("p", {}, "This page opens with a link that works once. In a terminal on the machine where Annabelle runs, type"),
-      h("pre", { className: "code", tabIndex: 0 }, "annabelle open"),
-      h("p", {}, "It opens this page in your browser. For a phone or another machine, see docs/page.md."),
+      "main.welcome",
+      { id: "main" },
+      h("h1", "Annabelle"),
+      problem && h("p.problem", { role: "alert" }, problem),
+      h("p", "This page opens with a link that works once. In a terminal on the machine where Annabelle runs, type"),
+      h("pre.code", { tabIndex: 0 }, "annabelle open"),
+      h("p", "It opens this page in your browser. For a phone or another machine, see docs/page.md."),
     ),
   );
 }
@@ -96,7 +96,6 @@ function frame() {
     app,
     h(
       "header",
-      {},
       h("button", { type: "button", id: "menu-button", "aria-label": "Menu", "aria-expanded": "false", "aria-controls": "menu", onclick: () => toggleMenu(menu) }, "☰"),
       h("a", { href: "#/chat", className: "brand" }, "Annabelle"),
       h("a", { href: "#/inbox", className: "count only-phone", hidden: true }),
@@ -144,20 +143,22 @@ let counting = null;
 export function countInbox() {
   counting ??= setTimeout(async () => {
     counting = null;
-    const [found, now] = await Promise.all([get("/approvals", { state: "pending" }), get("/sessions/current")]).catch(() => []);
-    if (!found) return;
+    const asked = [get("/approvals", { state: "pending", limit: 500 }), get("/rules"), get("/sessions/current")];
+    const [{ approvals } = {}, { rules } = {}, now] = await Promise.all(asked).catch(() => []);
+    if (!now) return;
     session = now;
+    const waiting = approvals.length + rules.filter(inbox.isOffered).length;
     setTimeZone(session.timeZone);
     drawStop(session.stopped);
     for (const place of document.querySelectorAll("header .count")) {
-      place.textContent = found.approvals.length;
-      place.hidden = !found.approvals.length;
-      place.setAttribute("aria-label", `${found.approvals.length} waiting`);
+      place.textContent = waiting;
+      place.hidden = !waiting;
+      place.setAttribute("aria-label", `${waiting} waiting`);
     }
   }, 100);
 }
 
-const stopPlace = h("div", { className: "row end tools" });
+const stopPlace = h("div.row.end.tools");
 
 function drawStop(stopped) {
   if (!session.owner || stopPlace.stopped === stopped) return;
@@ -210,7 +211,7 @@ export async function show() {
   leave?.();
   leave = null;
   for (const dialog of document.querySelectorAll("dialog")) dialog.close();
-  const root = h("div", { className: `view ${view.name}` }, h("p", { className: "empty", role: "status" }, "Loading …"));
+  const root = h("div", { className: `view ${view.name}` }, h("p.empty", { role: "status" }, "Loading …"));
   replace(main, root);
   // A view listens once it is drawn. What happens before that is told to it then.
   const missed = [];
@@ -221,7 +222,7 @@ export async function show() {
     if (main.contains(root)) leave = done;
     else done?.();
   } catch (error) {
-    replace(root, h("h1", {}, view.title), h("p", { className: "problem", role: "alert" }, describeError(error)), button("Try again", show));
+    replace(root, h("h1", view.title), h("p.problem", { role: "alert" }, describeError(error)), button("Try again", show));
     if (main.contains(root)) leave = on("back", show);
   } finally {
     window.removeEventListener("annabelle", note);

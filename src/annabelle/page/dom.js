@@ -1,10 +1,12 @@
 // Builds elements. Text is only ever set as text, so nothing that is shown can become markup or script.
 
-export function h(tag, attributes = {}, ...children) {
+/** `h("p.hint", { title: "more" }, "text", …)`: a tag with its classes, attributes, which may be left out, and children. */
+export function h(name, ...given) {
+  const [tag, ...classes] = name.split(".");
   const element = document.createElement(tag);
-  apply(element, attributes);
-  append(element, children);
-  return element;
+  if (classes.length) element.className = classes.join(" ");
+  if (given[0]?.constructor === Object) apply(element, given.shift());
+  return append(element, given);
 }
 
 export function svg(tag, attributes = {}, ...children) {
@@ -27,7 +29,7 @@ function apply(element, attributes) {
   }
 }
 
-export function append(element, children) {
+function append(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child !== null && child !== undefined && child !== false) element.append(child);
   }
@@ -43,7 +45,7 @@ export function replace(element, ...children) {
 export function button(label, work, attributes = {}) {
   const element = h("button", { type: "button", ...attributes }, label);
   element.addEventListener("click", async () => {
-    if (element.disabled) return;
+    if (element.disabled || (element.type === "submit" && element.form?.reportValidity() === false)) return;
     const focused = document.activeElement === element;
     element.disabled = true;
     try {
@@ -72,13 +74,8 @@ export function describeError(error) {
 
 /** One sentence at the edge of the window, which a screen reader reads out. */
 export function toast(text, kind = "info") {
-  let place = document.getElementById("toasts");
-  if (!place) {
-    place = h("div", { id: "toasts", role: "status", "aria-live": "polite" });
-    document.body.append(place);
-  }
   const shown = h("div", { className: `toast ${kind}` }, text);
-  place.append(shown);
+  document.getElementById("toasts").append(shown);
   setTimeout(() => shown.remove(), kind === "error" ? 12000 : 5000);
 }
 
@@ -93,17 +90,16 @@ export function ask(title, fields = [], { yes = "Yes", no = "Cancel", danger = f
       "form",
       { method: "dialog" },
       h("h2", { id: "dialog-title" }, title),
-      text && h("div", { className: "dialog-text" }, text),
+      text && h("div", { id: "dialog-text" }, text),
       filter && h("input", { type: "search", className: "wide", placeholder: filter, "aria-label": filter, oninput: narrow, onkeydown: onEnter(() => {}) }),
       inputs.map((one) => one.element),
       h(
-        "div",
-        { className: "row end" },
+        "div.row.end",
         h("button", { type: "button", onclick: () => dialog.close() }, no),
         h("button", { type: "submit", className: danger ? "danger" : "primary", value: "yes" }, yes),
       ),
     );
-    const dialog = h("dialog", { "aria-labelledby": "dialog-title" }, form);
+    const dialog = h("dialog", { "aria-labelledby": "dialog-title", "aria-describedby": text ? "dialog-text" : null }, form);
     dialog.addEventListener("close", () => {
       dialog.remove();
       resolve(dialog.returnValue === "yes" ? Object.fromEntries(inputs.map((one) => [one.name, one.read()])) : null);
@@ -121,7 +117,7 @@ export async function askUntilDone(title, fields, options, work) {
     try {
       return await work(given);
     } catch (error) {
-      problem = describeError(error);
+      problem = h("p.problem", { role: "alert" }, describeError(error));
     }
   }
 }
@@ -144,7 +140,7 @@ export function onEnter(work) {
 
 let fieldNumber = 0;
 
-/** A labelled input: text, textarea, select (`options`), checkbox, number, time, password. */
+/** A labelled input: text, textarea, select (`options`), checkbox, number, time, password. `before` is what it held first. */
 export function makeField({ name, label, kind = "text", value = "", options = [], hint = "", required = false, rows = 5 }) {
   const id = `field-${++fieldNumber}`;
   const described = hint ? `${id}-hint` : null;
@@ -156,10 +152,10 @@ export function makeField({ name, label, kind = "text", value = "", options = []
   else input = h("input", { id, type: kind, value, required, autocomplete: "off" });
   if (described) input.setAttribute("aria-describedby", described);
   const caption = h("label", { htmlFor: id }, label);
-  const parts = kind === "checkbox" ? [h("div", { className: "row" }, input, caption)] : [caption, input];
-  const element = h("div", { className: "field" }, parts, hint && h("div", { id: described, className: "hint" }, hint));
+  const parts = kind === "checkbox" ? [h("div.row", input, caption)] : [caption, input];
+  const element = h("div.field", parts, hint && h("div", { id: described, className: "hint" }, hint));
   const read = () => (kind === "checkbox" ? input.checked : kind === "number" ? Number(input.value) : input.value);
-  return { name, element, input, read };
+  return { name, element, input, read, before: read() };
 }
 
 /** A field for any value: text as it is, a list of texts one per line, the rest as JSON. `value()` is what it holds then. */
@@ -170,9 +166,8 @@ export function valueField(label, value, { rows = 3, note = "" } = {}) {
   const hint = [isList && "One per line.", value && typeof value === "object" && !isList && "As JSON.", note].filter(Boolean).join(" ");
   const tall = isList || rows > 3 || text.length > 80 || /[\r\n]/.test(text);
   const field = makeField({ name: label, label, value: text, hint, kind: tall ? "textarea" : "text", rows });
-  const before = field.read();
   const read = () => {
-    if (field.read() === before) return value;
+    if (field.read() === field.before) return value;
     if (isText) return field.read();
     if (isList) return field.read().split("\n").map((one) => one.trim()).filter(Boolean);
     try {
@@ -182,21 +177,20 @@ export function valueField(label, value, { rows = 3, note = "" } = {}) {
       return field.read();
     }
   };
-  return { ...field, before, value: read };
+  return { ...field, value: read };
 }
 
 /** A table. `columns` are `{label, cell(row)}`. */
 export function table(columns, rows, { empty = "There is nothing here yet.", caption = null } = {}) {
-  if (!rows.length) return h("p", { className: "empty" }, empty);
+  if (!rows.length) return h("p.empty", empty);
   return h(
-    "div",
-    { className: "scroll", tabIndex: 0, role: "region", "aria-label": caption || "Table" },
+    "div.scroll",
+    { tabIndex: 0, role: "region", "aria-label": caption || "Table" },
     h(
-      "table",
-      { className: "stacked" },
-      caption && h("caption", { className: "hidden" }, caption),
-      h("thead", {}, h("tr", {}, columns.map((one) => h("th", { scope: "col" }, one.label)))),
-      h("tbody", {}, rows.map((row) => h("tr", {}, columns.map((one) => h("td", { data: { label: one.label } }, one.cell(row)))))),
+      "table.stacked",
+      caption && h("caption.hidden", caption),
+      h("thead", h("tr", columns.map((one) => h("th", { scope: "col" }, one.label)))),
+      h("tbody", rows.map((row) => h("tr", columns.map((one) => h("td", { data: { label: one.label } }, one.cell(row)))))),
     ),
   );
 }
@@ -207,18 +201,35 @@ export function badge(text, kind = "") {
 
 /** A section that can be opened. */
 export function details(summary, content, attributes = {}) {
-  return h("details", attributes, h("summary", {}, summary), content);
+  return h("details", attributes, h("summary", summary), content);
+}
+
+export function section(title, ...children) {
+  return h("section", { "aria-label": title }, h("h2", title), children);
+}
+
+/** Links of which one is where the person is now: `[address, label, whether it is this one]`. */
+export function tabs(label, links) {
+  const link = ([href, words, here]) => h("a", { href, "aria-current": here && "page" }, words);
+  return h("nav.tabs", { "aria-label": label }, links.map(link));
 }
 
 /** Labels with what belongs to each. */
 export function pairs(rows) {
-  return h("dl", { className: "pairs" }, rows.map(([label, value]) => [h("dt", {}, label), h("dd", {}, value)]));
+  return h("dl.pairs", rows.map(([label, value]) => [h("dt", label), h("dd", value)]));
 }
 
 /** The arguments or the result of a call, to read: text as it is, the rest as JSON. */
 export function valueList(values) {
-  const shown = (value) => (typeof value === "string" ? h("div", { className: "plain" }, value) : typeof value === "object" && value ? codeBlock(value) : String(value));
+  const shown = (value) => (typeof value === "string" ? h("div.plain", value) : typeof value === "object" && value ? codeBlock(value) : String(value));
   return pairs(Object.entries(values).map(([name, value]) => [name.replaceAll("_", " "), shown(value)]));
+}
+
+const UNSEEN = /[\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u007f-\u009f\u115f\u1160\u2800\u3164\uffa0]/gu;
+
+/** A value with all characters spelled out that nobody sees: they could make a call look like another one. */
+export function spellOut(value) {
+  return JSON.parse(JSON.stringify(value).replace(UNSEEN, (one) => `\\\\u${one.codePointAt(0).toString(16).padStart(4, "0")}`));
 }
 
 /** The first sentence about a tool, without the group it stands in. */
@@ -228,7 +239,7 @@ export function toolSentence(description) {
 
 export function codeBlock(value) {
   const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
-  return h("pre", { className: "code", tabIndex: 0 }, text);
+  return h("pre.code", { tabIndex: 0 }, text);
 }
 
 // Times are shown in the zone of the home, not of the browser, whose clock may be wrong.
@@ -266,6 +277,10 @@ export function dayOf(value) {
 export function money(value) {
   if (value === null || value === undefined) return "unknown";
   return `$${value < 0.01 && value > 0 ? value.toFixed(6) : value.toFixed(2)}`;
+}
+
+export function capitalize(word) {
+  return word[0].toUpperCase() + word.slice(1);
 }
 
 export function count(value) {

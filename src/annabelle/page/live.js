@@ -1,5 +1,4 @@
 // Keeps what is on the screen up to date, without closing or moving what somebody is using.
-import { on } from "./api.js";
 import { refocus, replace } from "./dom.js";
 
 const SOON = 200;
@@ -12,12 +11,13 @@ export function onNews(work, types = null) {
   let timer = null;
   let again = false;
   let ran = 0;
+  let ended = false;
   const run = async () => {
     again = false;
     await work().catch(() => {});
     ran = Date.now();
     timer = null;
-    if (again) soon();
+    if (again && !ended) soon();
   };
   const soon = () => {
     again = true;
@@ -28,16 +28,16 @@ export function onNews(work, types = null) {
     // A piece of text is only news if it is the first sign of a turn.
     const first = !begun.has(detail.message_id);
     begun.add(detail.message_id);
+    if (detail.type === "done") begun.delete(detail.message_id);
     if (types ? types.includes(detail.type) : first || !["text", "think", "usage"].includes(detail.type)) soon();
   };
   window.addEventListener("annabelle", listener);
   document.addEventListener("visibilitychange", onSeen);
-  const forget = on("back", soon);
   return () => {
     document.removeEventListener("visibilitychange", onSeen);
     window.removeEventListener("annabelle", listener);
-    forget();
     clearTimeout(timer);
+    ended = true;
   };
 }
 
@@ -57,6 +57,21 @@ export function drawRows(place, rows, idOf, draw) {
   });
   if (elements.length === place.children.length && elements.every((one, index) => one === place.children[index])) return;
   redraw(place, elements);
+}
+
+/** Draws into `place` again if `data` is not what it shows. */
+export function drawChanged(place, data, draw) {
+  const text = JSON.stringify(data);
+  if (place.shown === text) return;
+  place.shown = text;
+  redraw(place, draw());
+}
+
+/** The newest rows before those that are shown already. If none of them is known, there may be others in between. */
+export function joinNewest(newest, shown, idOf) {
+  const ids = new Set(newest.map(idOf));
+  const older = shown.filter((one) => !ids.has(idOf(one)));
+  return older.length < shown.length ? [...newest, ...older] : newest;
 }
 
 /** As `replace`, but whoever was at a control in it is at that control afterwards. */

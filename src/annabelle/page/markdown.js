@@ -7,7 +7,7 @@ const MOST_NESTED = 12;
 const LONG = 200_000;
 
 /** Only the web and mail can be linked to; anything else stays text. */
-export function safeLink(address) {
+function safeLink(address) {
   try {
     const url = new URL(address);
     return ["https:", "http:", "mailto:"].includes(url.protocol) ? url.href : null;
@@ -32,10 +32,10 @@ function inline(text, depth = 0) {
 
 function inlineElement(found, depth) {
   const [whole, , code, strong, strong2, emphasis, struck, label, target, bare] = found;
-  if (code !== undefined) return h("code", {}, code.replace(/^ (.*) $/s, "$1"));
-  if (strong ?? strong2) return h("strong", {}, inline(strong ?? strong2, depth + 1));
-  if (emphasis !== undefined) return h("em", {}, inline(emphasis, depth + 1));
-  if (struck !== undefined) return h("s", {}, inline(struck, depth + 1));
+  if (code !== undefined) return h("code", code.replace(/^ (.*) $/s, "$1"));
+  if (strong ?? strong2) return h("strong", inline(strong ?? strong2, depth + 1));
+  if (emphasis !== undefined) return h("em", inline(emphasis, depth + 1));
+  if (struck !== undefined) return h("s", inline(struck, depth + 1));
   if (target !== undefined) {
     // Images of other machines are not loaded: that would tell them that somebody reads this.
     const href = safeLink(target);
@@ -51,8 +51,8 @@ function link(href, content) {
 
 /** Elements for a text. A very long one is shown plain, so that the page stays quick. */
 export function markdown(text) {
-  if (text.length > LONG) return h("div", { className: "md" }, h("pre", { className: "plain" }, text));
-  return h("div", { className: "md" }, blocks(text.split(/\r\n?|[\n\u2028\u2029]/), 0));
+  if (text.length > LONG) return h("div.md", h("pre.plain", text));
+  return h("div.md", blocks(text.split(/\r\n?|[\n\u2028\u2029]/), 0));
 }
 
 const STARTS = [/^\s{0,3}(`{3,}|~{3,})/, /^\s{0,3}#{1,6}\s/, /^\s{0,3}>/, /^\s*([-*+]|\d{1,9}[.)])\s+/, /^\s{0,3}([-*_])(\s*\1){2,}\s*$/];
@@ -75,7 +75,7 @@ function blocks(lines, depth) {
     } else if (/^\s{0,3}>/.test(line) && depth < MOST_NESTED) {
       const from = at;
       while (at < lines.length && /^\s{0,3}>/.test(lines[at])) at++;
-      found.push(h("blockquote", {}, blocks(lines.slice(from, at).map((one) => one.replace(/^\s{0,3}> ?/, "")), depth + 1)));
+      found.push(h("blockquote", blocks(lines.slice(from, at).map((one) => one.replace(/^\s{0,3}> ?/, "")), depth + 1)));
     } else if (STARTS[3].test(line) && depth < MOST_NESTED) at = list(lines, at, found, depth);
     else if (isTable(lines, at)) at = tableBlock(lines, at, found);
     else at = paragraph(lines, at, found);
@@ -86,7 +86,7 @@ function blocks(lines, depth) {
 function fence(lines, at, [, , marks, language], found) {
   const body = [];
   for (at++; at < lines.length && !(lines[at].trim().startsWith(marks) && !lines[at].trim().replaceAll(marks[0], "")); at++) body.push(lines[at]);
-  found.push(h("pre", { className: "code", tabIndex: 0, data: { language } }, h("code", {}, body.join("\n"))));
+  found.push(h("pre.code", { tabIndex: 0, data: { language } }, h("code", body.join("\n"))));
   return at + 1;
 }
 
@@ -106,7 +106,7 @@ function list(lines, at, found, depth) {
       if (!blank && !inside && !body.at(-1).trim()) break;
       body.push(lines[at].slice(Math.min(indent, /^\s*/.exec(lines[at])[0].length)));
     }
-    items.push(h("li", {}, listItem(body, depth)));
+    items.push(h("li", listItem(body, depth)));
     while (at < lines.length && !lines[at].trim() && STARTS[3].test(lines[at + 1] ?? "")) at++;
   }
   found.push(h(ordered ? "ol" : "ul", ordered ? { start: Number.parseInt(first[2], 10) } : {}, items));
@@ -134,9 +134,9 @@ function tableBlock(lines, at, found) {
   for (at += 2; at < lines.length && lines[at].includes("|") && lines[at].trim(); at++) rows.push(cells(lines[at]));
   found.push(
     h(
-      "div",
-      { className: "scroll", tabIndex: 0, role: "region", "aria-label": "Table" },
-      h("table", {}, h("thead", {}, h("tr", {}, head.map((one) => h("th", { scope: "col" }, inline(one))))), h("tbody", {}, rows.map((row) => h("tr", {}, row.slice(0, head.length).map((one) => h("td", {}, inline(one)))))))
+      "div.scroll",
+      { tabIndex: 0, role: "region", "aria-label": "Table" },
+      h("table", h("thead", h("tr", head.map((one) => h("th", { scope: "col" }, inline(one))))), h("tbody", rows.map((row) => h("tr", row.slice(0, head.length).map((one) => h("td", inline(one)))))))
     ),
   );
   return at;
@@ -145,6 +145,6 @@ function tableBlock(lines, at, found) {
 function paragraph(lines, at, found) {
   const from = at;
   for (at++; at < lines.length && lines[at].trim() && !STARTS.some((one) => one.test(lines[at])) && !isTable(lines, at); at++);
-  found.push(h("p", {}, inline(lines.slice(from, at).join("\n"))));
+  found.push(h("p", inline(lines.slice(from, at).join("\n"))));
   return at;
 }

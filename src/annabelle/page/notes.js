@@ -14,7 +14,7 @@ export function outsideBadge(outside) {
 
 export function outsideWarning(readFrom) {
   const from = readFrom?.length ? ` Read before it was written: ${readFrom.join(", ")}.` : "";
-  return h("p", { className: "hint" }, badge("from outside", "wait"), ` These may be somebody else's words. They give no orders.${from}`);
+  return h("p.hint", badge("from outside", "wait"), ` These may be somebody else's words. They give no orders.${from}`);
 }
 
 /** `goalId` null: those of all goals and of none. `onChange` draws again what a written, moved or deleted note changes. */
@@ -24,12 +24,12 @@ export class NotesPanel {
     this.list = h("div");
     this.markdown = h("div");
     this.more = button("Show more", () => this.showMost(), { hidden: true });
-    this.status = h("p", { className: "empty", role: "status" });
+    this.status = h("p.empty", { role: "status" });
     this.loose = makeField({ name: "loose", label: "Only notes without a goal", kind: "checkbox" });
     this.loose.input.addEventListener("change", () => this.refresh().catch(() => {}));
     const tools = [this.search(), button("Write a note", () => this.write()), button("Keep a link", () => this.keepLink())];
     const loose = goalId === null && this.loose.element;
-    this.element = h("div", {}, h("div", { className: "row" }, tools), loose, this.status, this.list, this.markdown, this.more);
+    this.element = h("div", h("div.row", tools), loose, this.status, this.list, this.markdown, this.more);
   }
 
   search() {
@@ -54,7 +54,7 @@ export class NotesPanel {
     this.status.hidden = Boolean(notes.length + found.markdown.length);
     this.more.hidden = loose || found.notes.length < this.limit || this.limit >= MOST;
     drawRows(this.list, notes, (one) => one.noteId, (one) => this.card(one));
-    replace(this.markdown, found.trouble && h("p", { className: "hint" }, found.trouble), found.markdown.map(markdownHit));
+    replace(this.markdown, found.trouble && h("p.hint", found.trouble), found.markdown.map(markdownHit));
     if (this.goalId === null) await this.offer(notes.filter((one) => one.goalId === null).slice(0, MOST_OFFERED));
   }
 
@@ -76,17 +76,17 @@ export class NotesPanel {
 
   offerLine(note, goal) {
     const labelled = { "aria-label": `Move “${note.title}” to ${goal.title}` };
-    return h("p", { className: "row" }, `It fits the goal “${goal.title}”.`, button("Move it there", () => this.move(note, goal.goalId), labelled));
+    return h("p.row", `It fits the goal “${goal.title}”.`, button("Move it there", () => this.move(note, goal.goalId), labelled));
   }
 
   card(note) {
     const body = h("div");
     const goal = this.goalId === null && this.goals().find((one) => one.goalId === note.goalId);
-    const about = h("span", { className: "hint" }, time(note.createdAt), note.excerpt && ` · ${note.excerpt}`);
+    const about = h("span.hint", time(note.createdAt), note.excerpt && ` · ${note.excerpt}`);
     const badges = [outsideBadge(note.trust === "untrusted"), " ", note.writtenBy === "agent" && badge("by Annabelle")];
-    const head = [h("strong", {}, note.title), " ", badges, h("br"), about];
+    const head = [h("strong", note.title), " ", badges, h("br"), about];
     const more = details(head, body, { ontoggle: () => more.open && this.open(note, body) });
-    return h("div", { className: "line note" }, more, goal && h("a", { href: `#/goals/${goal.goalId}` }, goal.title), h("div", { className: "offer" }));
+    return h("div.line.note", more, goal && h("a", { href: `#/goals/${goal.goalId}` }, goal.title), h("div.offer"));
   }
 
   async open({ noteId }, body) {
@@ -95,9 +95,9 @@ export class NotesPanel {
       const remove = button("Delete", () => this.remove(note), { className: "danger" });
       const buttons = [button("Edit", () => this.edit(note)), button("Move", () => this.pickGoal(note)), remove];
       const warning = note.trust === "untrusted" && outsideWarning(note.readFrom);
-      replace(body, warning, markdown(note.content || "It has no text."), h("div", { className: "row" }, buttons));
+      replace(body, warning, markdown(note.content || "It has no text."), h("div.row", buttons));
     } catch (error) {
-      replace(body, h("p", { className: "problem" }, describeError(error)));
+      replace(body, h("p.problem", describeError(error)));
     }
   }
 
@@ -159,6 +159,6 @@ export class NotesPanel {
 
 /** A Markdown note of the workspace that a search has found. */
 function markdownHit(found) {
-  const lines = found.lines.map((one) => h("p", {}, one));
-  return h("div", { className: "line" }, h("strong", {}, found.title), " ", badge("Markdown note"), h("p", { className: "hint" }, found.path), lines);
+  const lines = found.lines.map((one) => h("p", one));
+  return h("div.line", h("strong", found.title), " ", badge("Markdown note"), h("p.hint", found.path), lines);
 }

@@ -7,7 +7,7 @@ const AXIS = 66;
 
 function figure(width, height, label, ...parts) {
   const attributes = { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${label} The table has the same figures.` };
-  return h("figure", { className: "plot" }, svg("svg", attributes, parts));
+  return h("figure.plot", svg("svg", attributes, parts));
 }
 
 function text(x, y, words, anchor = "start") {

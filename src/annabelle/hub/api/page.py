@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -19,12 +19,11 @@ from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, Th
 from annabelle.hub.api.tokens import change_tokens
 from annabelle.hub.context import HubContext
 from annabelle.hub.security.identities import CallerIdentity
-from annabelle.hub.security.page_links import COOKIE, SESSION_NAME, split_secret
-from annabelle.hub.security.users_file import UserTokens
+from annabelle.hub.security.page_links import COOKIE, split_secret
+from annabelle.hub.security.users_file import SESSION_NAME, SESSION_TTL, UserTokens
 
 router = ApiRouter("page")
 FOLDER: Final = Path(__file__).parents[2] / "page"
-_KEPT_FOR: Final = timedelta(days=30)
 _MOST_SESSIONS: Final = 20
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:;"
@@ -103,7 +102,7 @@ async def begin_session(hub: TheHub, request: Request, response: Response) -> Pa
         secret = await change_tokens(hub, caller, lambda tokens: _add_token(hub, caller, tokens))
     cookie, key = split_secret(secret)
     response.set_cookie(
-        COOKIE.decode(), cookie, max_age=int(_KEPT_FOR.total_seconds()), path="/", httponly=True, samesite="strict"
+        COOKIE.decode(), cookie, max_age=int(SESSION_TTL.total_seconds()), path="/", httponly=True, samesite="strict"
     )
     response.headers["Cache-Control"] = "no-store"
     return PageKey(key=key)
@@ -139,7 +138,7 @@ def _add_token(hub: HubContext, caller: CallerIdentity, tokens: UserTokens) -> s
     users.reload_if_changed()
     own = [one for one in users.users.tokens if one.user_id == caller.user_id and SESSION_NAME.fullmatch(one.name)]
     used = {one.name: users.last_use(one.token_sha256) or one.created_at for one in own}
-    oldest = now() - _KEPT_FOR
+    oldest = now() - SESSION_TTL
     for place, name in enumerate(sorted(used, key=used.__getitem__, reverse=True)):
         if place >= _MOST_SESSIONS - 1 or used[name] < oldest:
             tokens.revoke(name)

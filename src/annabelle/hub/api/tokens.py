@@ -14,8 +14,16 @@ from annabelle.core.errors import Conflict, NotAllowed
 from annabelle.hub.api.endpoint import ApiAnswer, ApiBody, ApiRouter, Caller, TheHub, document, read_body
 from annabelle.hub.context import HubContext
 from annabelle.hub.security.identities import CallerIdentity
-from annabelle.hub.security.page_links import SESSION_NAME
-from annabelle.hub.security.users_file import MAIN, SCOPES, USER_ID, ApiToken, CallerKind, Scope, UserTokens
+from annabelle.hub.security.users_file import (
+    MAIN,
+    SCOPES,
+    SESSION_NAME,
+    USER_ID,
+    ApiToken,
+    CallerKind,
+    Scope,
+    UserTokens,
+)
 
 T = TypeVar("T")
 router = ApiRouter("tokens")

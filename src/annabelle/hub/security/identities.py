@@ -100,6 +100,7 @@ class TokenGrant:
     kind: CallerKind = "person"
     scopes: frozenset[Scope] = SCOPES
     hash: str = ""
+    ends_at: datetime | None = None
 
 
 _FULL_GRANT: Final = TokenGrant()
@@ -159,7 +160,7 @@ class Identities:
             CallerIdentity(
                 "owner" if one.user_id == OWNER else "user",
                 one.user_id,
-                grant=TokenGrant(one.name, one.kind, frozenset(one.scopes), one.token_sha256),
+                grant=TokenGrant(one.name, one.kind, frozenset(one.scopes), one.token_sha256, one.ends_at),
             )
             for one in users.tokens
         ]
@@ -193,7 +194,7 @@ class Identities:
         found = self._find(token)
         if found is None and token and self._users is not None and self._users.reload_if_changed():
             found = self._find(token)
-        if found is None:
+        if found is None or (found.grant.ends_at is not None and found.grant.ends_at <= now()):
             raise Unauthorized(
                 "The token is missing or wrong.",
                 hint="Send it as X-Annabelle-Token; it is in the file annabelle.token in the home.",

@@ -7,7 +7,6 @@ every port of a host, so other programs on this machine may see that half; scrip
 from __future__ import annotations
 
 import asyncio
-import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,8 +19,6 @@ from annabelle.hub.security.users_file import hash_token
 
 COOKIE: Final = b"annabelle_session"
 KEY_HEADER: Final = b"x-annabelle-page"
-SESSION_NAME: Final = re.compile(r"page-\d{1,9}")
-"""Of the tokens that are sessions."""
 GOOD_FOR: Final = timedelta(minutes=5)
 _COOKIE_CHARS: Final = 22
 _MOST: Final = 100

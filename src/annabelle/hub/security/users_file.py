@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 from collections.abc import Collection
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Literal, Self, get_args
 
@@ -31,6 +32,9 @@ from annabelle.core.messages import OWNER, now
 USER_ID = r"^[a-z0-9][a-z0-9_-]{0,39}$"
 MAIN: Final = "main"
 """The token a person begins with: the owner's is in annabelle.token, that of others came from `users add`."""
+SESSION_NAME: Final = re.compile(r"page-\d{1,9}")
+"""Of the tokens that are sessions of the page."""
+SESSION_TTL: Final = timedelta(days=30)
 _MOST_TOKENS: Final = 50
 
 CallerKind = Literal["person", "device", "agent"]
@@ -66,6 +70,11 @@ class ApiToken(ConfigEntry):
     scopes: tuple[Scope, ...]
     token_sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     created_at: datetime
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """When it is good no more. Only sessions of the page end by themselves."""
+        return self.created_at + SESSION_TTL if SESSION_NAME.fullmatch(self.name) else None
 
     @model_validator(mode="after")
     def _within_kind(self) -> Self:

@@ -1,8 +1,9 @@
 // Conversations of every channel in one list, and one of them with its live turns.
-import { get, getBlob, hubNow, on, post, upload } from "../api.js";
+import { get, getBlob, hubNow, Outbox, post, upload } from "../api.js";
 import { badge, button, bytes, describeError, details, h, money, onEnter, replace, time, toast, valueList } from "../dom.js";
+import { drawRows, onNews } from "../live.js";
 import { markdown } from "../markdown.js";
-import { approvalCard, approvalState } from "./inbox.js";
+import { approvalCard, approvalState, isOffered, ruleCard } from "./inbox.js";
 
 const PAGE = 50;
 const MOST_THREADS = 200;
@@ -11,57 +12,77 @@ const SENT_FILE = /\(I sent you the file (received\/[^)\n]+)\)/g;
 const RECEIVED_AT = /^.*\/(?:[\d-]{18}[0-9a-f]{4}-)?/;
 // Calls after which there is a file: none that lists a folder or deletes.
 const NAMES_FILE = /^(office_|filer_(read|create|update|move|copy)_file$)/;
+const UNFINISHED = ["queued", "running"];
 const OWN = { channel: "page", chatId: "main" };
 
 export async function render(root, place) {
-  const list = h("nav", { className: "threads", "aria-label": "Conversations" });
-  const pane = h("section", { className: "conversation", "aria-label": "Conversation" });
-  replace(root, h("h1", { className: "hidden" }, "Chat"), list, pane);
+  const list = h("nav.threads", { "aria-label": "Conversations" });
+  const pane = h("section.conversation", { "aria-label": "Conversation" });
+  replace(root, h("h1.hidden", "Chat"), list, pane);
   const { threads } = await get("/threads", { limit: MOST_THREADS });
   const [wanted] = place.rest;
   const own = threads.find((one) => one.channel === OWN.channel && one.chatId === OWN.chatId && !one.endedAt) ?? null;
   const thread = wanted ? (threads.find((one) => one.id === wanted) ?? (await get(`/threads/${wanted}`))) : own;
-  drawThreads(list, threads, thread?.id);
+  const update = drawThreads(list, threads, thread?.id);
   const conversation = new Conversation(pane, thread, place);
-  await conversation.open();
-  return () => conversation.close();
+  const end = onNews(async () => update((await get("/threads", { limit: MOST_THREADS })).threads), ["message", "done"]);
+  const close = () => {
+    end();
+    conversation.close();
+  };
+  try {
+    await conversation.open();
+  } catch (error) {
+    close();
+    throw error;
+  }
+  return close;
 }
 
 function threadName(thread) {
   return thread.title ?? (thread.channel === "page" ? "A new conversation" : thread.chatId);
 }
 
+/** Returns what draws the list again. */
 function drawThreads(list, threads, wanted) {
-  const results = h("div", { "aria-live": "polite" });
-  const all = h(
-    "ul",
-    {},
-    threads.map((one) =>
-      h(
-        "li",
-        {},
-        h("a", { href: `#/chat/${one.id}`, "aria-current": one.id === wanted && "page" }, h("span", { className: "beginning" }, threadName(one)), h("span", { className: "hint" }, time(one.updatedAt), one.channel !== "page" && ` · ${one.channel}`, one.endedAt && " · ended")),
-      ),
-    ),
-  );
+  const all = h("ul");
+  const older = h("p.hint", "Older conversations are found by the search.");
+  const update = (found) => {
+    drawRows(all, found, (one) => one.id, (one) => threadLink(one, one.id === wanted));
+    older.hidden = found.length < MOST_THREADS;
+  };
+  update(threads);
   const search = h("input", { type: "search", placeholder: "Search what was said", "aria-label": "Search what was said" });
+  const results = h("div", { "aria-live": "polite" });
   let searching = 0;
   search.addEventListener("input", async () => {
     const turn = ++searching;
     await new Promise((resolve) => setTimeout(resolve, 250));
     if (turn !== searching) return;
-    all.hidden = Boolean(search.value.trim());
-    if (!search.value.trim()) return replace(results);
-    try {
-      const found = (await get("/threads/search", { q: search.value, limit: 30 })).messages;
-      if (turn !== searching) return;
-      const shown = found.map((one) => h("li", {}, h("a", { href: `#/chat/${one.threadId}?at=${one.position}` }, h("span", {}, one.excerpt), h("br"), one.channel, " · ", time(one.createdAt))));
-      replace(results, shown.length ? h("ul", {}, shown) : h("p", { className: "empty" }, "Nothing was found."));
-    } catch (error) {
-      replace(results, h("p", { className: "problem" }, describeError(error)));
-    }
+    const words = search.value.trim();
+    all.hidden = Boolean(words);
+    if (!words) return replace(results);
+    const found = await findMessages(words).catch((error) => h("p.problem", describeError(error)));
+    if (turn === searching) replace(results, found);
   });
-  replace(list, search, results, all, threads.length === MOST_THREADS && h("p", { className: "hint" }, "Older conversations are found by the search."));
+  replace(list, search, results, all, older);
+  return update;
+}
+
+function threadLink(thread, current) {
+  const about = [time(thread.updatedAt), thread.channel !== "page" && ` · ${thread.channel}`, thread.endedAt && " · ended"];
+  const parts = [h("span.beginning", threadName(thread)), h("span.hint", about)];
+  return h("li", h("a", { href: `#/chat/${thread.id}`, "aria-current": current && "page" }, parts));
+}
+
+/** The hub reads so many messages at a time, and says where it stopped. */
+async function findMessages(q, before = null) {
+  const { messages, moreBefore } = await get("/threads/search", { q, limit: 30, before });
+  const hit = (one) =>
+    h("li", h("a", { href: `#/chat/${one.threadId}?at=${one.position}` }, h("span", one.excerpt), h("br"), one.channel, " · ", time(one.createdAt)));
+  const none = moreBefore !== null ? "Nothing was found so far." : before === null ? "Nothing was found." : "That was all.";
+  const more = button("Search further back", async () => more.replaceWith(...(await findMessages(q, moreBefore))));
+  return [messages.length ? h("ul", messages.map(hit)) : h("p.empty", none), moreBefore !== null && more].filter(Boolean);
 }
 
 /** One thread: its newest page, older ones on scroll, and what happens now. */
@@ -69,24 +90,34 @@ class Conversation {
   constructor(pane, thread, place) {
     const at = place.query.get("at");
     Object.assign(this, { pane, thread, at, owner: place.session.owner, turns: new Map(), known: new Set(), questions: new Set(), first: null });
+    Object.assign(this, { urls: [], outbox: new Outbox() });
     this.chat = thread ? { channel: thread.channel, chatId: thread.chatId } : OWN;
     this.draft = `draft ${this.chat.channel} ${this.chat.chatId}`;
-    this.log = h("div", { className: "log", role: "log", "aria-live": "polite", "aria-label": "Messages", tabIndex: 0 });
-    this.news = h("div", { className: "row" });
+    this.log = h("div.log", { role: "log", "aria-live": "polite", "aria-label": "Messages", tabIndex: 0 });
+    this.rules = h("div");
   }
 
   async open() {
-    replace(this.pane, this.heading(), this.log, this.news, this.form());
-    this.log.addEventListener("scroll", () => this.log.scrollTop < 200 && this.loadOlder());
+    replace(this.pane, this.heading(), this.log, this.form());
     if (!this.thread) {
-      replace(this.log, h("p", { className: "empty" }, "Say hello. Annabelle can look things up, remember, write files, keep your calendar, and asks before it does what cannot be undone."));
+      replace(this.log, h("p.empty", "Say hello. Annabelle can look things up, remember, write files, keep your calendar, and asks before it does what cannot be undone."));
       this.input.focus();
       return;
     }
     this.listen();
+    this.log.append(this.rules);
     const before = this.at ? Number(this.at) + 10 : Number.MAX_SAFE_INTEGER;
-    const { messages } = await get(`/threads/${this.thread.id}/messages`, { before, limit: PAGE });
+    const messages = await this.read({ before });
     this.prepend(messages);
+    this.last = messages.at(-1)?.position;
+    // Whoever comes from the search sees that place, which may be far from the end.
+    this.gap = Boolean(this.at && this.last);
+    await this.loadNewer();
+    if (this.input) {
+      this.questions.add(() => this.drawRules());
+      this.drawRules().catch(() => {});
+    }
+    this.log.addEventListener("scroll", () => this.onScroll());
     const found = this.at && this.log.querySelector(`[data-position="${CSS.escape(this.at)}"]`);
     if (found) found.scrollIntoView({ block: "center" });
     else this.toEnd();
@@ -95,16 +126,24 @@ class Conversation {
 
   close() {
     this.closed = true;
-    for (const done of this.listening ?? []) done();
-    for (const url of this.urls ?? []) URL.revokeObjectURL(url);
+    this.unlisten?.();
+    for (const url of this.urls) URL.revokeObjectURL(url);
+  }
+
+  async read(range) {
+    return (await get(`/threads/${this.thread.id}/messages`, { limit: PAGE, ...range })).messages;
+  }
+
+  onScroll() {
+    if (this.log.scrollTop < 200) this.loadOlder();
+    if (this.isAtEnd()) this.loadNewer().catch((error) => toast(describeError(error), "error"));
   }
 
   heading() {
     return h(
-      "div",
-      { className: "row heading" },
+      "div.row.heading",
       h("button", { type: "button", className: "only-phone", "aria-label": "All conversations", onclick: () => this.pane.parentElement.classList.add("list-first") }, "‹"),
-      h("h2", { className: "beginning" }, this.thread ? threadName(this.thread) : "A new conversation"),
+      h("h2.beginning", this.thread ? threadName(this.thread) : "A new conversation"),
       this.thread && !this.thread.endedAt && this.thread.channel === "page" && button("New conversation", () => this.send("/new"), { className: "quiet" }),
     );
   }
@@ -112,20 +151,23 @@ class Conversation {
   /** What is said in a chat app is answered there, so here one can only read along. */
   form() {
     if (this.thread && (!["page", "goal", "goal_creation", "user_agent", "api", "terminal"].includes(this.thread.channel) || this.thread.endedAt)) {
-      return h("p", { className: "hint" }, this.thread.endedAt ? "This conversation has ended." : `Answer in ${this.thread.channel}: what is said there stays there.`);
+      return h("p.hint", this.thread.endedAt ? "This conversation has ended." : `Answer in ${this.thread.channel}: what is said there stays there.`);
     }
     this.files = [];
     this.input = h("textarea", { rows: 2, placeholder: "Write to Annabelle", "aria-label": "Your message", enterKeyHint: "send", value: sessionStorage.getItem(this.draft) ?? "" });
     this.input.addEventListener("input", () => sessionStorage.setItem(this.draft, this.input.value));
-    this.attached = h("div", { className: "row attached" });
-    const pick = h("input", { type: "file", multiple: true, hidden: true, onchange: () => this.attach(pick.files) });
+    this.attached = h("div.row.attached");
+    const pick = h("input", { type: "file", multiple: true, hidden: true });
+    pick.addEventListener("change", () => {
+      this.attach(pick.files);
+      pick.value = ""; // or the same file could not be chosen again
+    });
     const add = this.owner && [pick, h("button", { type: "button", onclick: () => pick.click() }, "Add files")];
     const form = h(
-      "form",
-      { className: "composer" },
+      "form.composer",
       this.attached,
       this.input,
-      h("div", { className: "row end" }, add, h("button", { type: "submit", className: "primary" }, "Send")),
+      h("div.row.end", add, h("button", { type: "submit", className: "primary" }, "Send")),
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -141,22 +183,27 @@ class Conversation {
     return form;
   }
 
-  async attach(files) {
+  attach(files) {
     for (const file of files) {
       const chip = badge(`${file.name} (${bytes(file.size)}) …`);
       this.attached.append(chip);
-      try {
-        const kept = await upload("/files", file, { name: file.name });
-        chip.textContent = kept.path.replace(RECEIVED_AT, "");
-        this.files.push({ mention: kept.mention, chip });
-      } catch (error) {
-        chip.remove();
-        toast(describeError(error), "error");
-      }
+      this.uploading = Promise.resolve(this.uploading).then(() => this.upload(file, chip));
+    }
+  }
+
+  async upload(file, chip) {
+    try {
+      const kept = await upload("/files", file, { name: file.name });
+      chip.textContent = kept.path.replace(RECEIVED_AT, "");
+      this.files.push({ mention: kept.mention, chip });
+    } catch (error) {
+      chip.remove();
+      toast(describeError(error), "error");
     }
   }
 
   async submit() {
+    await this.uploading; // what is on its way belongs to the message
     const text = this.input.value.trim();
     if (!text && !this.files.length) return;
     const files = this.files;
@@ -179,22 +226,23 @@ class Conversation {
   }
 
   async send(text) {
-    const made = await post("/message", { text, ...this.chat, externalId: crypto.randomUUID() });
+    const made = await this.outbox.send(text, (externalId) => post("/message", { text, ...this.chat, externalId }));
     if (this.closed) return;
-    if (made.threadId !== this.thread?.id) {
+    if (made.threadId !== this.thread?.id || this.gap) {
       location.hash = `#/chat/${made.threadId}`;
       return;
     }
-    this.show({ id: made.messageId, source: "user", text, createdAt: new Date(hubNow()).toISOString(), state: made.state, position: made.position });
+    const said = { id: made.messageId, source: "user", text, createdAt: new Date(hubNow()).toISOString(), state: made.state, position: made.position };
+    // Its events may have been here before this answer.
+    if (!this.known.has(said.id)) this.show(said);
     if (made.reply) this.show(made.reply);
-    else this.turn(made.messageId);
     this.toEnd();
   }
 
   listen() {
-    const apply = ({ detail }) => detail.thread_id === this.thread.id && this.apply(detail);
+    const apply = ({ detail }) => [this.thread.id, undefined].includes(detail.thread_id) && this.apply(detail);
     window.addEventListener("annabelle", apply);
-    this.listening = [() => window.removeEventListener("annabelle", apply), on("back", () => this.catchUp())];
+    this.unlisten = () => window.removeEventListener("annabelle", apply);
   }
 
   async loadOlder() {
@@ -202,7 +250,7 @@ class Conversation {
     this.loading = true;
     const height = this.log.scrollHeight;
     try {
-      const { messages } = await get(`/threads/${this.thread.id}/messages`, { before: this.first, limit: PAGE });
+      const messages = await this.read({ before: this.first });
       if (messages.length) this.prepend(messages);
       else this.first = 0;
       this.log.scrollTop += this.log.scrollHeight - height;
@@ -213,22 +261,45 @@ class Conversation {
     }
   }
 
+  /** Up to the end, from where what happens now is shown. */
+  async loadNewer() {
+    if (!this.gap || this.loadingNewer) return;
+    this.loadingNewer = true;
+    try {
+      const messages = await this.read({ after: this.last });
+      for (const one of messages) this.show(one);
+      this.last = messages.at(-1)?.position ?? this.last;
+      this.gap = messages.filter((one) => one.type === "text").length === PAGE;
+    } finally {
+      this.loadingNewer = false;
+    }
+    if (!this.gap) await this.catchUp();
+  }
+
   prepend(messages) {
     if (!messages.length) return;
     this.first = messages[0].position;
     const shown = messages.filter((one) => !this.known.has(one.id)).map((one) => this.entry(one));
     this.log.prepend(...shown);
-    for (const one of messages) if (one.type === "text" && ["queued", "running"].includes(one.state)) this.turn(one.id);
+    for (const one of messages) this.follow(one);
+  }
+
+  /** What is stored tells of a turn that began or ended while no event came. */
+  follow({ id, type, state }) {
+    if (type === "tool") return;
+    if (UNFINISHED.includes(state)) this.turn(id);
+    else this.endTurn(id);
   }
 
   show(message) {
-    if (this.known.has(message.id)) return;
+    this.follow(message);
+    if (this.known.has(message.id)) return this.renewError(message);
     this.log.querySelector(":scope > .empty")?.remove();
     // One's own words may be there before what was said earlier and missed.
     const earlier = [...this.log.children].findLast((one) => Number(one.dataset.position ?? Infinity) <= message.position);
     const made = this.entry(message);
     if (earlier) earlier.after(made);
-    else this.log.append(made);
+    else this.log.prepend(made);
   }
 
   entry(message) {
@@ -236,10 +307,10 @@ class Conversation {
     if (message.type === "tool") return this.tool(message);
     const own = message.source === "user" || message.source === "command";
     const said = this.owner ? message.text.replace(SENT_FILE, "").trim() : message.text;
-    const body = own ? h("div", { className: "plain" }, said) : markdown(message.text);
+    const body = own ? h("div.plain", said) : markdown(message.text);
     const who = own ? "You" : message.source === "error" ? "Error" : "Annabelle";
     const about = { className: `message ${own ? "own" : message.source}`, data: { id: message.id, position: message.position } };
-    const element = h("article", about, h("h3", { className: "hidden" }, who), body, this.footer(message));
+    const element = h("article", about, h("h3.hidden", who), body, this.footer(message));
     if (message.source === "error") element.append(this.errorButtons(message));
     for (const id of message.metadata?.approvals ?? []) element.append(this.question(id, body));
     this.addFiles(element, message);
@@ -249,24 +320,38 @@ class Conversation {
   footer(message) {
     const cost = message.metadata?.usage?.cost_usd;
     const trace = message.traceId && message.replyTo && this.owner && [" · ", h("a", { href: `#/traces/${message.traceId}` }, "how it came about")];
-    return h("p", { className: "hint" }, time(message.createdAt), message.model && ` · ${message.model}`, cost > 0 && ` · ${money(cost)}`, trace);
+    return h("p.hint", time(message.createdAt), message.model && ` · ${message.model}`, cost > 0 && ` · ${money(cost)}`, trace);
   }
 
   errorButtons(message) {
     const about = message.metadata ?? {};
-    if (about.dismissed || about.retried_as) return h("p", { className: "hint" }, about.dismissed ? "Dismissed." : "Tried again.");
-    const place = h("div", { className: "row" });
-    const answer = (what, told) => async () => {
-      const made = await post(`/threads/${this.thread.id}/messages/${message.id}/${what}`);
-      replace(place, h("p", { className: "hint" }, told));
-      if (made.messageId) this.turn(made.messageId);
+    if (about.dismissed || about.retried_as) return h("p.hint", about.dismissed ? "Dismissed." : "Tried again.");
+    const answer = (what, fact) => async () => {
+      await post(`/threads/${this.thread.id}/messages/${message.id}/${what}`);
+      this.renewError({ ...message, metadata: { ...about, [fact]: true } });
+      await this.catchUp();
     };
     const again = () => {
       this.input.value = this.log.querySelector(`[data-id="${CSS.escape(message.replyTo)}"] .plain`)?.textContent ?? "";
       this.input.focus();
     };
-    const retry = about.retryable !== false ? button("Try again", answer("retry", "Tried again.")) : this.input && message.replyTo && button("Change and send again", again);
-    return replace(place, retry, button("Dismiss", answer("dismiss", "Dismissed."), { className: "quiet" }));
+    const retry = about.retryable !== false ? button("Try again", answer("retry", "retried_as")) : this.input && message.replyTo && button("Change and send again", again);
+    return h("div.row", retry, button("Dismiss", answer("dismiss", "dismissed"), { className: "quiet" }));
+  }
+
+  /** An error that was answered, here or in another tab, is answered no more. */
+  renewError(message) {
+    const { dismissed, retried_as: retried } = message.metadata ?? {};
+    const shown = (dismissed || retried) && this.log.querySelector(`[data-id="${CSS.escape(message.id)}"]`);
+    if (shown && message.source === "error" && shown.querySelector("button")) shown.replaceWith(this.entry(message));
+  }
+
+  /** Rules that want a yes or no, wherever they were said. */
+  async drawRules() {
+    const offered = (await get("/rules")).rules.filter(isOffered);
+    const atEnd = this.isAtEnd();
+    drawRows(this.rules, offered, (one) => one.id, (one) => ruleCard(one, () => this.drawRules()));
+    if (atEnd) this.toEnd();
   }
 
   /** The question of a call, answered where it was asked. Its words, which are for a terminal, need not be shown, too. */
@@ -278,11 +363,11 @@ class Conversation {
       const atEnd = this.isAtEnd();
       words.hidden = true;
       if (atEnd) requestAnimationFrame(() => this.toEnd());
-      replace(place, asked.state === "pending" ? approvalCard(asked, draw) : h("p", {}, h("strong", {}, asked.tool), " ", approvalState(asked)));
+      replace(place, asked.state === "pending" ? approvalCard(asked, draw) : h("p", h("strong", asked.tool), " ", approvalState(asked)));
       if (!["pending", "approved"].includes(asked.state)) this.questions.delete(draw);
     };
     this.questions.add(draw);
-    draw().catch((error) => replace(place, h("p", { className: "problem" }, describeError(error))));
+    draw().catch((error) => replace(place, h("p.problem", describeError(error))));
     return place;
   }
 
@@ -293,12 +378,12 @@ class Conversation {
   }
 
   file(path) {
-    const place = h("div", { className: "file" });
+    const place = h("div.file");
     const atEnd = this.isAtEnd();
     const load = async () => {
       const blob = await getBlob("/files", { path });
       const url = URL.createObjectURL(blob);
-      (this.urls ??= []).push(url);
+      this.urls.push(url);
       return { blob, url };
     };
     const name = path.replace(RECEIVED_AT, "");
@@ -326,17 +411,22 @@ class Conversation {
   }
 
   async apply(event) {
+    if (this.gap) return;
     const atEnd = this.isAtEnd();
-    if (event.type === "done") {
-      this.turns.get(event.message_id)?.element.remove();
-      this.turns.delete(event.message_id);
-    }
+    if (event.type === "done") this.endTurn(event.message_id);
     // What is said about an earlier turn, as that its question was taken back, does not begin it again.
-    if (["done", "message", "approval", "error"].includes(event.type) || event.data?.approval_id) {
+    const aside = event.type === "notice" && (event.data.approval_id || event.data.rule_id || !this.turns.has(event.message_id));
+    if (["done", "message", "approval", "error"].includes(event.type) || aside) {
       for (const draw of this.questions) draw().catch(() => {});
       await this.catchUp();
+      if (event.type === "notice") this.turns.get(event.message_id)?.apply(event);
     } else this.turn(event.message_id).apply(event);
     if (atEnd) this.toEnd();
+  }
+
+  endTurn(id) {
+    this.turns.get(id)?.element.remove();
+    this.turns.delete(id);
   }
 
   /** Reads the end of the thread again: what it shows then is what is stored. Many calls at once are one look. */
@@ -347,15 +437,15 @@ class Conversation {
   }
 
   async readEnd() {
-    while (this.behind) {
+    while (this.behind && !this.closed) {
       this.behind = false;
       const missed = [];
-      let found = { messages: [{ position: Number.MAX_SAFE_INTEGER }] };
+      let found = [{ position: Number.MAX_SAFE_INTEGER }];
       // As far back as nothing is known; much may have been said while this machine slept.
       do {
-        found = await get(`/threads/${this.thread.id}/messages`, { before: found.messages[0].position, limit: PAGE });
-        missed.unshift(...found.messages);
-      } while (found.messages.length && !found.messages.some((one) => this.known.has(one.id)) && missed.length < MOST_MISSED);
+        found = await this.read({ before: found[0].position });
+        missed.unshift(...found);
+      } while (found.length && !found.some((one) => this.known.has(one.id)) && missed.length < MOST_MISSED);
       for (const one of missed) this.show(one);
     }
   }
@@ -375,9 +465,9 @@ class LiveTurn {
     Object.assign(this, { conversation, id, step: -1, attempt: -1, text: "", cells: new Map(), drawing: false });
     this.words = h("div");
     this.tools = h("div");
-    this.notice = h("p", { className: "hint", role: "status" }, "Annabelle is at work …");
+    this.notice = h("p.hint", { role: "status" }, "Annabelle is at work …");
     const stop = button("Stop", () => post(`/messages/${id}/cancel`), { className: "danger" });
-    this.element = h("article", { className: "message agent live", "aria-busy": "true" }, this.tools, this.words, this.notice, stop);
+    this.element = h("article.message.agent.live", { "aria-busy": "true" }, this.tools, this.words, this.notice, stop);
     conversation.log.append(this.element);
   }
 
@@ -427,10 +517,10 @@ export function toolCell(cell) {
   return details(
     [h("span", { className: `state ${cell.status}`, "aria-label": cell.status.replace("_", " ") }, state), " ", cell.message, cell.progress && ` ${cell.progress}`],
     [
-      h("h4", {}, cell.name),
+      h("h4", cell.name),
       valueList(cell.input ?? {}),
-      cell.data && Object.keys(cell.data).length > 0 && [h("p", { className: "hint" }, "Result"), valueList(cell.data)],
-      cell.error && h("p", { className: "problem" }, cell.error.message ?? String(cell.error)),
+      cell.data && Object.keys(cell.data).length > 0 && [h("p.hint", "Result"), valueList(cell.data)],
+      cell.error && h("p.problem", cell.error.message ?? String(cell.error)),
     ],
     { className: "tool" },
   );

@@ -1,6 +1,6 @@
 // What was spent on what, the budgets, and what is paused because of it.
 import { get, hubNow, post } from "../api.js";
-import { ask, askUntilDone, badge, button, count, details, h, money, onlyChanged, table, time, toast } from "../dom.js";
+import { ask, askUntilDone, badge, button, count, details, h, money, onlyChanged, section, table, tabs, time, toast } from "../dom.js";
 import { onNews, redraw } from "../live.js";
 import { columnPlot, plotWidth, rowPlot } from "../plot.js";
 
@@ -27,7 +27,7 @@ export async function render(root, place) {
     const views = await Promise.all(own.map((one) => get(`/agents/${one.agentId}`, { last: 1 })));
     redraw(
       root,
-      h("h1", {}, "Costs"),
+      h("h1", "Costs"),
       budgetSection(budgets, draw),
       agentSection(views, draw),
       spentSection(root, spent.totals, asked),
@@ -39,12 +39,11 @@ export async function render(root, place) {
 }
 
 function budgetSection(budgets, draw) {
-  return h(
-    "section",
-    { "aria-labelledby": "budgets" },
-    h("div", { className: "row" }, h("h2", { id: "budgets" }, "Budgets"), button("Change budgets …", () => changeBudgets(budgets, draw))),
-    h("div", { className: "grid" }, budgetCard("Today", budgets.day, budgets.warningShare), budgetCard("This month", budgets.month, budgets.warningShare)),
-    h("p", { className: "hint" }, "A call that could pass a budget is not made. Days and months are those of UTC."),
+  return section(
+    "Budgets",
+    h("div.grid", budgetCard("Today", budgets.day, budgets.warningShare), budgetCard("This month", budgets.month, budgets.warningShare)),
+    h("p.hint", "A call that could pass a budget is not made. Days and months are those of UTC."),
+    button("Change budgets …", () => changeBudgets(budgets, draw)),
   );
 }
 
@@ -52,17 +51,16 @@ function budgetCard(title, budget, warning) {
   const used = budget.spentUsd + budget.heldBackUsd;
   const held = budget.heldBackUsd ? `, ${money(budget.heldBackUsd)} held back for calls that run` : "";
   const told = `${money(budget.spentUsd)} spent${held}`;
-  if (budget.capUsd === null) return h("div", { className: "card" }, h("h3", {}, title), h("p", {}, `${told}; no budget is set.`));
+  if (budget.capUsd === null) return h("div.card", h("h3", title), h("p", `${told}; no budget is set.`));
   const share = (value) => `${budget.capUsd ? Math.min((value / budget.capUsd) * 100, 100) : 100}%`;
   const near = used >= budget.capUsd * warning;
   const meter = { role: "meter", "aria-label": title, "aria-valuemin": 0, "aria-valuemax": budget.capUsd, "aria-valuenow": Math.min(used, budget.capUsd), "aria-valuetext": `${told} of ${money(budget.capUsd)}` };
   return h(
-    "div",
-    { className: "card" },
-    h("h3", {}, title, " ", near && badge(used >= budget.capUsd ? "used up" : "nearly used up", used >= budget.capUsd ? "bad" : "wait")),
-    h("div", { className: `bar two ${near ? "over" : ""}`, ...meter }, h("div", { style: { width: share(budget.spentUsd) } }), h("div", { className: "held", style: { width: share(budget.heldBackUsd) } })),
-    h("p", {}, `${told}; ${money(budget.leftUsd)} of ${money(budget.capUsd)} is left.`),
-    h("p", { className: "hint" }, "Resets ", time(budget.resetsAt), budget.warnedAt && [" · you were told ", time(budget.warnedAt)]),
+    "div.card",
+    h("h3", title, " ", near && badge(used >= budget.capUsd ? "used up" : "nearly used up", used >= budget.capUsd ? "bad" : "wait")),
+    h("div", { className: `bar two ${near ? "over" : ""}`, ...meter }, h("div", { style: { width: share(budget.spentUsd) } }), h("div.held", { style: { width: share(budget.heldBackUsd) } })),
+    h("p", `${told}; ${money(budget.leftUsd)} of ${money(budget.capUsd)} is left.`),
+    h("p.hint", "Resets ", time(budget.resetsAt), budget.warnedAt && [" · you were told ", time(budget.warnedAt)]),
   );
 }
 
@@ -92,11 +90,9 @@ function agentSection(views, draw) {
     { label: "Tokens within the hour", cell: ({ agent }) => pace(agent.costs) },
     { label: "Pace", cell: ({ agent: { costs } }) => `${count(Math.round(costs.shortWindowTokensPerMinute))} a minute, usually ${count(Math.round(costs.baselineTokensPerMinute))}` },
   ];
-  return h(
-    "section",
-    { "aria-labelledby": "agents" },
-    h("h2", { id: "agents" }, "Agents"),
-    held.length ? held.map((one) => pausedCard(one, draw)) : h("p", { className: "hint" }, "None is paused. One that uses too many tokens within an hour, or suddenly far more than usual, is."),
+  return section(
+    "Agents",
+    held.length ? held.map((one) => pausedCard(one, draw)) : h("p.hint", "None is paused. One that uses too many tokens within an hour, or suddenly far more than usual, is."),
     table(columns, views, { caption: "How fast the agents spend" }),
   );
 }
@@ -104,7 +100,7 @@ function agentSection(views, draw) {
 function pace(costs) {
   const share = `${Math.min((costs.currentHourTokens / (costs.hardCap || 1)) * 100, 100)}%`;
   const told = costs.enabled ? `${count(costs.currentHourTokens)} of ${count(costs.hardCap)}` : `${count(costs.currentHourTokens)}, not limited`;
-  return [told, costs.enabled && h("div", { className: "bar", "aria-hidden": "true" }, h("div", { style: { width: share } }))];
+  return [told, costs.enabled && h("div.bar", { "aria-hidden": "true" }, h("div", { style: { width: share } }))];
 }
 
 function pausedCard({ agent, backgroundPause }, draw) {
@@ -117,11 +113,10 @@ function pausedCard({ agent, backgroundPause }, draw) {
     await draw();
   };
   return h(
-    "div",
-    { className: "card question" },
-    h("h3", {}, agent.agentId, " ", badge(agent.paused ? "paused" : "paused in the background", "bad")),
-    agent.paused && h("p", {}, sentence(agent.pauseReason), agent.pausedAt && [" Since ", time(agent.pausedAt), "."]),
-    backgroundPause && h("p", {}, "What it does by itself: ", sentence(backgroundPause)),
+    "div.card.question",
+    h("h3", agent.agentId, " ", badge(agent.paused ? "paused" : "paused in the background", "bad")),
+    agent.paused && h("p", sentence(agent.pauseReason), agent.pausedAt && [" Since ", time(agent.pausedAt), "."]),
+    backgroundPause && h("p", "What it does by itself: ", sentence(backgroundPause)),
     button(`Let ${agent.agentId} go on …`, resume, { className: "primary" }),
   );
 }
@@ -133,31 +128,30 @@ function sentence(reason) {
 function spentSection(root, totals, asked) {
   const to = (change) => `#/costs?${new URLSearchParams({ ...asked, ...change })}`;
   const link = (change, words, here) => h("a", { href: to(change), "aria-current": here && "true" }, words);
-  return h(
-    "section",
-    { "aria-labelledby": "spent" },
-    h("h2", { id: "spent" }, "What was spent"),
-    h("nav", { className: "tabs", "aria-label": "Added up by" }, Object.entries(GROUPS).map(([by, words]) => link({ by }, `By ${words.toLowerCase()}`, by === asked.by))),
+  return section(
+    "What was spent",
+    tabs("Added up by", Object.entries(GROUPS).map(([by, words]) => [to({ by }), `By ${words.toLowerCase()}`, by === asked.by])),
     h(
-      "nav",
-      { className: "row choices", "aria-label": "What the plot shows" },
+      "nav.row.choices",
+      { "aria-label": "What the plot shows" },
       Object.entries(MEASURES).map(([show, words]) => link({ show }, words, show === asked.show)),
       asked.by === "day" && RANGES.map((days) => link({ days }, `${days} days`, days === asked.days)),
     ),
-    totals.length ? figures(totals, asked, plotWidth(root)) : h("p", { className: "empty" }, "No model was asked yet. Say something in the chat, and what it costs is shown here."),
+    totals.length ? figures(root, totals, asked) : h("p.empty", "No model was asked yet. Say something in the chat, and what it costs is shown here."),
   );
 }
 
 /** The plot and the table of the same rows, with their sum. */
-function figures(totals, asked, width) {
+function figures(root, totals, asked) {
+  const width = plotWidth(root);
   const keys = lastDays(asked.days);
   const shown = asked.by === "day" ? totals.filter((one) => one.key >= keys[0]) : totals;
   const sum = (name) => shown.reduce((all, one) => all + (one[name] ?? 0), 0);
   const priced = shown.some((one) => one.costUsd !== null);
   return [
-    h("p", {}, `Together ${money(priced ? sum("costUsd") : null)} for ${count(sum("calls"))} calls with ${count(sum("inputTokens"))} tokens in and ${count(sum("outputTokens"))} out.`),
+    h("p", `Together ${money(priced ? sum("costUsd") : null)} for ${count(sum("calls"))} calls with ${count(sum("inputTokens"))} tokens in and ${count(sum("outputTokens"))} out.`),
     asked.by === "day" ? dayPlot(shown, keys, asked, width) : groupPlot(shown, asked, width),
-    details("As a table", spentTable(shown, asked.by), { open: !matchMedia("(max-width: 45rem)").matches }),
+    details("As a table", spentTable(shown, asked.by), { open: root.querySelector("section > details")?.open ?? !matchMedia("(max-width: 45rem)").matches }),
   ];
 }
 
@@ -210,11 +204,9 @@ function spentTable(totals, by) {
 function unpricedSection(models) {
   const unknown = models.filter((one) => one.unpriced);
   if (!unknown.length) return null;
-  return h(
-    "section",
-    { "aria-labelledby": "unpriced" },
-    h("h2", { id: "unpriced" }, "Calls without a known price"),
-    h("p", {}, "* The price of these models is not known, so a call of theirs counts as one of the dearest model known. Models on this machine cost nothing."),
+  return section(
+    "Calls without a known price",
+    h("p", "* The price of these models is not known, so a call of theirs counts as one of the dearest model known. Models on this machine cost nothing."),
     table([{ label: "Model", cell: (one) => one.key }, { label: "Calls", cell: (one) => `${count(one.unpriced)} of ${count(one.calls)}` }, { label: "Counted as", cell: (one) => money(one.costUsd) }], unknown, { caption: "Calls without a known price" }),
   );
 }

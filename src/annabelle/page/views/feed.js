@@ -1,7 +1,7 @@
 // What was found and thought of for the person's goals, and when it comes.
 import { get, post } from "../api.js";
-import { ask, askUntilDone, badge, button, dayOf, h, replace, time, toast } from "../dom.js";
-import { drawRows, onNews } from "../live.js";
+import { ask, askUntilDone, badge, button, capitalize, dayOf, h, replace, time, toast } from "../dom.js";
+import { drawChanged, drawRows, joinNewest, onNews } from "../live.js";
 import { markdown } from "../markdown.js";
 import { outsideWarning } from "../notes.js";
 
@@ -10,33 +10,29 @@ const KINDS = { discovery: "Discovery", reflection: "Reflection" };
 const OLDER = 20;
 const NOTHING_YET = "Nothing has come yet. The next part of the feed brings what is new for your goals, and thoughts on how they go.";
 const SWITCHED_OFF = "Nothing comes while the feed is switched off. Change the times to switch it on.";
-const named = (part) => part[0].toUpperCase() + part.slice(1);
 
 export async function render(root) {
   const feed = new Feed();
   await feed.refresh();
-  replace(root, h("h1", {}, "Feed"), feed.times, feed.empty, feed.list, feed.older);
+  replace(root, h("h1", "Feed"), feed.times, feed.empty, feed.list, feed.older);
   return onNews(() => feed.refresh());
 }
 
 class Feed {
   constructor() {
     Object.assign(this, { items: [], before: undefined });
-    this.times = h("section", { className: "card", "aria-label": "When it comes" });
+    this.times = h("section.card", { "aria-label": "When it comes" });
     this.list = h("div");
-    this.empty = h("p", { className: "empty" });
+    this.empty = h("p.empty");
     this.older = button("Show older", () => this.loadOlder());
   }
 
   async refresh() {
     const [found, agent, { goals }] = await Promise.all([get("/feed"), get("/user-agent"), get("/goals", { archived: true })]);
     this.goals = new Map(goals.map((one) => [one.goalId, one.title]));
-    // What came since stands before what is shown; what is shown stays, with the older pages.
-    const known = new Set(this.items.map((one) => one.itemId));
-    const fresh = found.items.filter((one) => !known.has(one.itemId));
-    const joined = fresh.length < found.items.length || !this.items.length;
-    if (!joined || this.before === undefined) this.before = found.before;
-    this.items = joined ? [...fresh, ...this.items] : found.items;
+    // What is shown stays, with the older pages.
+    this.items = joinNewest(found.items, this.items, (one) => one.itemId);
+    if (this.items.length === found.items.length) this.before = found.before;
     this.drawTimes(agent, goals.some((one) => one.state !== "archived"));
     this.draw();
   }
@@ -61,22 +57,20 @@ class Feed {
   }
 
   drawTimes(agent, hasGoals) {
-    const shown = JSON.stringify([agent.feed, agent.threadId, hasGoals]);
-    if (shown === this.shown) return;
-    this.shown = shown;
     const times = PARTS.filter((one) => agent.feed[one]);
     const off = hasGoals ? "It is switched off." : "With your first goal it comes every morning, afternoon and evening.";
-    const when = times.length ? `${times.map((one) => `${named(one)} ${agent.feed[one]}`).join(", ")} (${agent.feed.timeZone}).` : off;
+    const when = times.length ? `${times.map((one) => `${capitalize(one)} ${agent.feed[one]}`).join(", ")} (${agent.feed.timeZone}).` : off;
     const buttons = [button("Change the times", () => this.change(agent.feed)), times.length > 0 && button("Switch off", () => this.switchOff())];
-    const talk = agent.threadId && h("p", {}, h("a", { href: `#/chat/${agent.threadId}` }, "Talk about all your goals"));
-    replace(this.times, h("h2", {}, "When it comes"), h("p", {}, when), hasGoals && h("div", { className: "row" }, buttons), talk);
+    const talk = agent.threadId && h("p", h("a", { href: `#/chat/${agent.threadId}` }, "Talk about all your goals"));
+    const parts = [h("h2", "When it comes"), h("p", when), hasGoals && h("div.row", buttons), talk];
+    drawChanged(this.times, [agent.feed, agent.threadId, hasGoals], () => parts);
     const first = ["The feed brings discoveries and reflections for your goals. ", h("a", { href: "#/goals" }, "Make a goal first.")];
     replace(this.empty, hasGoals ? (times.length ? NOTHING_YET : SWITCHED_OFF) : first);
   }
 
   change(schedule) {
     const hint = "Empty: it does not come.";
-    const fields = PARTS.map((one) => ({ name: one, label: named(one), kind: "time", value: schedule[one] ?? "", hint }));
+    const fields = PARTS.map((one) => ({ name: one, label: capitalize(one), kind: "time", value: schedule[one] ?? "", hint }));
     return askUntilDone("When the feed comes", fields, { yes: "Save" }, (given) => this.setTimes(given));
   }
 
@@ -96,9 +90,9 @@ class Feed {
 function itemCard(item) {
   const heading = `item-${item.itemId}`;
   const goal = item.goal && [" · for ", h("a", { href: `#/goals/${item.goalId}` }, item.goal)];
-  const day = item.first && h("h2", { className: "day" }, time(item.createdAt, "day"));
+  const day = item.first && h("h2.day", time(item.createdAt, "day"));
   const title = h("h3", { id: heading }, item.title, " ", badge(KINDS[item.kind] ?? item.kind));
-  const when = h("p", { className: "hint" }, time(item.createdAt, "clock"), goal);
+  const when = h("p.hint", time(item.createdAt, "clock"), goal);
   const warning = item.trust === "untrusted" && outsideWarning();
-  return h("div", {}, day, h("article", { className: "card", "aria-labelledby": heading }, title, warning, markdown(item.content), when));
+  return h("div", day, h("article.card", { "aria-labelledby": heading }, title, warning, markdown(item.content), when));
 }

@@ -1,7 +1,7 @@
 // Goals in the person's order, one goal with all that belongs to it, and the notes of all of them.
-import { get, post } from "../api.js";
-import { ask, askUntilDone, badge, button, count, describeError, details, h, money, onEnter, onlyChanged, replace, time, toast, toolSentence } from "../dom.js";
-import { drawRows, onNews, redraw } from "../live.js";
+import { get, newId, Outbox, post } from "../api.js";
+import { ask, askUntilDone, badge, button, count, describeError, details, h, money, onEnter, onlyChanged, replace, tabs, time, toast, toolSentence } from "../dom.js";
+import { drawChanged, drawRows, onNews, redraw } from "../live.js";
 import { markdown } from "../markdown.js";
 import { NotesPanel, outsideBadge, outsideWarning } from "../notes.js";
 import { toolCell } from "./chat.js";
@@ -26,24 +26,23 @@ function inTurn(work) {
   return () => (last = last.catch(() => {}).then(work));
 }
 
-function tabs(current) {
-  const tab = (href, label) => h("a", { href, "aria-current": label === current ? "page" : null }, label);
-  return h("nav", { className: "tabs", "aria-label": "Goals and notes" }, tab("#/goals", "Goals"), tab("#/goals?tab=notes", "All notes"));
+function goalTabs(notes) {
+  return tabs("Goals and notes", [["#/goals", "Goals", !notes], ["#/goals?tab=notes", "All notes", notes]]);
 }
 
 async function renderNotes(root) {
   const { goals } = await get("/goals");
   const panel = new NotesPanel({ goals: () => goals });
-  replace(root, h("h1", {}, "Goals"), tabs("All notes"), panel.element);
+  replace(root, h("h1", "Goals"), goalTabs(true), panel.element);
   panel.refresh().catch((error) => toast(describeError(error), "error"));
   return onNews(() => panel.refresh());
 }
 
 async function renderGoals(root) {
-  const list = h("ol", { className: "goals", "aria-label": "Your goals" });
-  const archived = h("ol", { className: "goals", "aria-label": "Archived goals" });
+  const list = h("ol.goals", { "aria-label": "Your goals" });
+  const archived = h("ol.goals", { "aria-label": "Archived goals" });
   const put = details("Archived", archived);
-  const empty = h("p", { className: "empty" }, NO_GOALS);
+  const empty = h("p.empty", NO_GOALS);
   let goals = [];
   const move = (goal, step) => moveGoal(goals, goal, step, refresh);
   const refresh = inTurn(async () => {
@@ -58,19 +57,19 @@ async function renderGoals(root) {
     empty.hidden = Boolean(goals.length);
   });
   await refresh();
-  const makers = h("div", { className: "row" }, button("New goal", newGoal, { className: "primary" }), button("Talk it through", talkThrough));
-  replace(root, h("h1", {}, "Goals"), tabs("Goals"), makers, empty, list, put);
+  const makers = h("div.row", button("New goal", newGoal, { className: "primary" }), button("Talk it through", talkThrough));
+  replace(root, h("h1", "Goals"), goalTabs(false), makers, empty, list, put);
   return onNews(refresh);
 }
 
 function goalRow(goal, move) {
   const mover = (label, way, step, last) =>
     button(label, () => (last ? null : move(goal, step)), { "aria-label": `Move ${goal.title} ${way}`, "aria-disabled": String(last), className: "quiet" });
-  const movers = move && h("span", { className: "row tools" }, mover("↑", "up", -1, goal.first), mover("↓", "down", 1, goal.last));
-  const title = h("h2", {}, h("a", { href: `#/goals/${goal.goalId}` }, goal.title));
+  const movers = move && h("span.row.tools", mover("↑", "up", -1, goal.first), mover("↓", "down", 1, goal.last));
+  const title = h("h2", h("a", { href: `#/goals/${goal.goalId}` }, goal.title));
   const next = goal.nextCheckIn ? ["Next check-in ", time(goal.nextCheckIn)] : "No check-in is arranged.";
-  const head = h("div", { className: "row" }, title, badge(goal.state, STATES[goal.state]), movers);
-  return h("li", { className: "card" }, head, goal.description && h("p", { className: "beginning" }, goal.description), h("p", { className: "hint" }, next));
+  const head = h("div.row", title, badge(goal.state, STATES[goal.state]), movers);
+  return h("li.card", head, goal.description && h("p.beginning", goal.description), h("p.hint", next));
 }
 
 /** Archived goals keep their places in the order. */
@@ -118,27 +117,22 @@ function newGoal() {
 function talkThrough() {
   const fields = [{ name: "text", label: "What do you want to reach?", kind: "textarea", required: true }];
   const text = "Annabelle asks a few questions and proposes the goal. It is set up when you say yes.";
+  const chat = { channel: "goal_creation", chatId: newId() };
+  const outbox = new Outbox();
   return askUntilDone("Talk a goal through", fields, { yes: "Begin", text }, async (given) => {
-    const made = await post("/message", { text: given.text, channel: "goal_creation", chatId: crypto.randomUUID(), externalId: crypto.randomUUID() });
+    const made = await outbox.send(given.text, (externalId) => post("/message", { text: given.text, ...chat, externalId }));
     location.hash = `#/chat/${made.threadId}`;
   });
 }
 
 function section(title, ...children) {
-  return h("section", { className: "card", "aria-label": title }, h("h2", {}, title), children);
+  return h("section.card", { "aria-label": title }, h("h2", title), children);
 }
 
 /** A part of the page that is drawn again only when what it shows has changed. */
 function makePart(title, draw) {
   const body = h("div");
-  let shown = null;
-  const update = (...data) => {
-    const text = JSON.stringify(data);
-    if (text === shown) return;
-    shown = text;
-    redraw(body, draw(...data));
-  };
-  return { element: section(title, body), update };
+  return { element: section(title, body), update: (...data) => drawChanged(body, data, () => draw(...data)) };
 }
 
 async function renderGoal(root, named) {
@@ -176,7 +170,7 @@ async function renderGoal(root, named) {
   };
   const parts = [about.element, talk.element, tasks.element, section("Notes", notes.element), checkIns.element, learnings.element, tools.element];
   await refresh();
-  replace(root, title, h("p", { className: "row" }, h("a", { href: "#/goals" }, "‹ All goals"), state), parts);
+  replace(root, title, h("p.row", h("a", { href: "#/goals" }, "‹ All goals"), state), parts);
   return onNews(refresh);
 }
 
@@ -198,27 +192,27 @@ function drawTerms(goal, path, change) {
   const putAway = goal.state === "archived" ? button("Reopen", reopen, { className: "primary" }) : button("Archive", archive);
   const cost = `${count(goal.calls)} model ${goal.calls === 1 ? "call" : "calls"} · ${goal.calls ? money(goal.costUsd) : "$0.00"} · made `;
   return [
-    goal.description ? markdown(goal.description) : h("p", { className: "hint" }, "Nothing is said about it yet."),
-    goal.instructions && [h("h3", {}, "How it is to be done"), markdown(goal.instructions)],
-    h("p", { className: "hint" }, cost, time(goal.createdAt)),
-    h("div", { className: "row" }, button("Edit", edit), putAway, button("Delete", remove, { className: "danger" })),
+    goal.description ? markdown(goal.description) : h("p.hint", "Nothing is said about it yet."),
+    goal.instructions && [h("h3", "How it is to be done"), markdown(goal.instructions)],
+    h("p.hint", cost, time(goal.createdAt)),
+    h("div.row", button("Edit", edit), putAway, button("Delete", remove, { className: "danger" })),
   ];
 }
 
 function drawCheckIns(found, state, change) {
-  if (state === "archived") return h("p", { className: "hint" }, "An archived goal is not looked at. Reopen it first.");
+  if (state === "archived") return h("p.hint", "An archived goal is not looked at. Reopen it first.");
   const arrange = (title, fields, action) => () =>
     askUntilDone(title, fields, { yes: "Arrange" }, (given) => change("check-in", "The check-in is arranged.", { action, ...given })());
   const hours = { name: "delayHours", label: "In how many hours (1 to 720)", kind: "number", value: 24, required: true };
   const due = [...found].sort((one, other) => Date.parse(one.nextDue) - Date.parse(other.nextDue));
-  const rows = due.map((one) => h("li", {}, time(one.nextDue), " ", badge(SORTS[one.sort] ?? one.sort), " ", one.intent));
+  const rows = due.map((one) => h("li", time(one.nextDue), " ", badge(SORTS[one.sort] ?? one.sort), " ", one.intent));
   const regularly = button("Arrange a check-in", arrange("A regular check-in", checkInFields(false), "schedule"));
   const once = button("Follow up once", arrange("A follow-up", [hours, INTENT], "follow_up"));
   const clear = button("Clear check-ins", change("check-in", "The check-ins are cleared.", { action: "clear" }));
   const arranged = found.some((one) => ["recurring", "follow_up"].includes(one.sort));
   return [
-    rows.length ? h("ul", { className: "plain-list" }, rows) : h("p", { className: "hint" }, "It is not looked at by itself."),
-    h("div", { className: "row" }, regularly, once, arranged && clear),
+    rows.length ? h("ul.plain-list", rows) : h("p.hint", "It is not looked at by itself."),
+    h("div.row", regularly, once, arranged && clear),
   ];
 }
 
@@ -233,14 +227,14 @@ function drawLearnings(found, change) {
   };
   const labelled = (label, one) => ({ className: "quiet", "aria-label": `${label} “${one.content}”` });
   const row = (one) => {
-    const words = h("span", { className: "grow" }, one.content, " ", outsideBadge(one.readFrom?.length));
+    const words = h("span.grow", one.content, " ", outsideBadge(one.readFrom?.length));
     const reword = say("Change a learning", one.content, `learnings/${one.learningId}/update`);
     const buttons = [button("Change", reword, labelled("Change", one)), button("Remove", remove(one), labelled("Remove", one))];
-    return h("li", { className: "line row" }, words, h("span", { className: "row" }, buttons));
+    return h("li.line.row", words, h("span.row", buttons));
   };
   const none = "Nothing was learnt yet. What you add here is kept in mind in all work for the goal.";
   return [
-    found.length ? h("ul", { className: "plain-list" }, found.map(row)) : h("p", { className: "hint" }, none),
+    found.length ? h("ul.plain-list", found.map(row)) : h("p.hint", none),
     button("Add a learning", say("A new learning", "", "learnings")),
   ];
 }
@@ -257,20 +251,21 @@ function drawTools(chosen, change) {
     await askUntilDone("Tools of this goal", fields, { yes: "Save tools", filter: "Find a tool" }, save);
   };
   const none = "Only those that every goal has, for notes, learnings, tasks and check-ins.";
-  return [h("p", { className: "row" }, chosen.length ? chosen.map((one) => badge(one)) : none), button("Choose tools", choose)];
+  return [h("p.row", chosen.length ? chosen.map((one) => badge(one)) : none), button("Choose tools", choose)];
 }
 
 /** The end of a goal's conversation, and a box to write to it. */
 class GoalTalk {
   constructor(change) {
     this.change = change;
+    this.outbox = new Outbox();
     this.log = h("div", { role: "log", "aria-live": "polite", "aria-label": "What was said last" });
-    this.status = h("div", { className: "row", role: "status" });
-    this.links = h("div", { className: "row" });
+    this.status = h("div.row", { role: "status" });
+    this.links = h("div.row");
     const label = "Write to this goal";
     const send = onEnter(() => this.send().catch((error) => toast(describeError(error), "error")));
     this.input = h("textarea", { rows: 2, placeholder: label, "aria-label": label, onkeydown: send });
-    this.form = h("div", {}, this.input, h("div", { className: "row end" }, button("Send", () => this.send(), { className: "primary" })));
+    this.form = h("div", this.input, h("div.row.end", button("Send", () => this.send(), { className: "primary" })));
     this.element = section("Conversation", this.log, this.status, this.form, this.links);
   }
 
@@ -279,7 +274,7 @@ class GoalTalk {
     if (!text) return;
     this.input.value = "";
     try {
-      await this.change("messages", null, { text, externalId: crypto.randomUUID() })();
+      await this.outbox.send(text, (externalId) => this.change("messages", null, { text, externalId })());
     } catch (error) {
       this.input.value ||= text;
       throw error;
@@ -307,9 +302,9 @@ class GoalTalk {
 
 function lastMessage(message) {
   const own = ["user", "command"].includes(message.source);
-  const asks = Boolean(message.metadata?.approvals?.length) && h("p", {}, h("a", { href: "#/inbox" }, "Answer it in the inbox"));
-  const words = own ? h("div", { className: "plain" }, message.text) : markdown(message.text);
-  const when = h("p", { className: "hint" }, own && "You, ", time(message.createdAt), " ", outsideBadge(message.metadata?.trust === "untrusted"));
+  const asks = Boolean(message.metadata?.approvals?.length) && h("p", h("a", { href: "#/inbox" }, "Answer it in the inbox"));
+  const words = own ? h("div.plain", message.text) : markdown(message.text);
+  const when = h("p.hint", own && "You, ", time(message.createdAt), " ", outsideBadge(message.metadata?.trust === "untrusted"));
   return h("article", { className: `message ${own ? "own" : message.source}` }, words, asks, when);
 }
 
@@ -318,7 +313,7 @@ class TaskList {
   constructor(refresh) {
     Object.assign(this, { refresh, cards: new Map() });
     this.list = h("div");
-    this.empty = h("p", { className: "hint" }, "Nothing was looked up yet. Ask the goal to find something out.");
+    this.empty = h("p.hint", "Nothing was looked up yet. Ask the goal to find something out.");
     this.element = section("Tasks", this.empty, this.list);
   }
 
@@ -337,7 +332,7 @@ class TaskCard {
     this.found = h("div");
     this.calls = h("div");
     this.more = details("What it does", [this.found, this.calls], { ontoggle: () => this.more.open && this.load().catch(() => {}) });
-    this.element = h("article", { className: "line task" }, this.head, this.more);
+    this.element = h("article.line.task", this.head, this.more);
   }
 
   async update(task) {
@@ -364,12 +359,12 @@ class TaskCard {
     const again = task.nextTryAt && [" · tried again ", time(task.nextTryAt)];
     const ended = task.finishedAt && [" · ended ", time(task.finishedAt)];
     return [
-      h("h3", {}, task.name, " ", badge(task.state, STATES[task.state])),
-      h("p", { className: "hint" }, time(task.createdAt), again, ended),
-      task.progress && h("p", { className: "progress", role: "status" }, task.progress),
-      asks && h("p", {}, "It waits for your answer: ", h("a", { href: "#/inbox" }, "Inbox")),
-      ["paused", "cancelled"].includes(task.state) && task.result && h("p", { className: "problem" }, task.result),
-      h("div", { className: "row" }, atWork && act("Cancel", "cancel"), (task.state === "cancelled" || task.nextTryAt) && act("Try again", "retry")),
+      h("h3", task.name, " ", badge(task.state, STATES[task.state])),
+      h("p.hint", time(task.createdAt), again, ended),
+      task.progress && h("p.progress", { role: "status" }, task.progress),
+      asks && h("p", "It waits for your answer: ", h("a", { href: "#/inbox" }, "Inbox")),
+      ["paused", "cancelled"].includes(task.state) && task.result && h("p.problem", task.result),
+      h("div.row", atWork && act("Cancel", "cancel"), (task.state === "cancelled" || task.nextTryAt) && act("Try again", "retry")),
     ];
   }
 
@@ -378,7 +373,7 @@ class TaskCard {
     const said = threadId ? get(`/threads/${threadId}/messages`, { before: END, limit: 20 }) : { messages: [] };
     const [{ instructions, note }, { messages }] = await Promise.all([get(`/tasks/${taskId}`), said]);
     const found = note && [Boolean(note.readFrom?.length) && outsideWarning(note.readFrom), markdown(note.content)];
-    replace(this.found, instructions && h("p", {}, instructions), found);
+    replace(this.found, instructions && h("p", instructions), found);
     drawRows(this.calls, messages.filter((one) => one.type === "tool"), (one) => one.id, (one) => toolCell(one.metadata));
   }
 }

@@ -1,16 +1,20 @@
 // Everything that waits for the person: questions before calls, and rules that want a yes.
 import { get, post } from "../api.js";
 import { countInbox } from "../app.js";
-import { ask, badge, button, describeError, details, h, makeField, replace, time, toast, valueField, valueList } from "../dom.js";
+import { ask, badge, button, describeError, details, h, makeField, replace, spellOut, time, toast, valueField, valueList } from "../dom.js";
 import { drawRows, onNews } from "../live.js";
 
 const STATES = { approved: ["approved", "good"], used: ["approved and done", "good"], cancelled: ["taken back", ""] };
+
+export function isOffered(rule) {
+  return ["stated", "proposed"].includes(rule.state);
+}
 
 export async function render(root) {
   const [told, questions, offers, holding, answered] = [h("p"), h("div"), h("div"), details("", h("div")), details("", h("div"))];
   const draw = async () => {
     const [{ approvals }, { approvals: all }, { rules }] = await Promise.all([get("/approvals", { state: "pending", limit: 500 }), get("/approvals"), get("/rules")]);
-    const offered = rules.filter((one) => ["stated", "proposed"].includes(one.state));
+    const offered = rules.filter(isOffered);
     const held = rules.filter((one) => one.state === "active");
     const before = all.filter((one) => one.state !== "pending").slice(0, 30);
     told.className = approvals.length + offered.length ? "" : "empty";
@@ -25,7 +29,7 @@ export async function render(root) {
     countInbox();
   };
   await draw();
-  replace(root, h("h1", {}, "Inbox"), told, questions, offers, holding, answered);
+  replace(root, h("h1", "Inbox"), told, questions, offers, holding, answered);
   return onNews(draw);
 }
 
@@ -38,7 +42,7 @@ function drawPart(part, title, rows, draw) {
 /** A question with the exact call, why it is asked, and the answers. Also shown inside a chat. */
 export function approvalCard(asked, onAnswered) {
   const heading = `question-${asked.id}`;
-  const card = h("section", { className: "card question", "aria-labelledby": heading });
+  const card = h("section.card.question", { "aria-labelledby": heading });
   const answer = async (body) => {
     try {
       const made = await post(`/approvals/${asked.id}`, body);
@@ -58,8 +62,7 @@ export function approvalCard(asked, onAnswered) {
       fields.map((one) => one.element),
       note.element,
       h(
-        "div",
-        { className: "row" },
+        "div.row",
         button("Approve this call", async () => {
           await answer({ verdict: "approve", arguments: Object.fromEntries(fields.map((one) => [one.name, one.value()])), note: note.read() });
         }, { className: "primary" }),
@@ -72,19 +75,18 @@ export function approvalCard(asked, onAnswered) {
     replace(
       card,
       h("h2", { id: heading }, asked.tool, " ", badge("waits for you", "wait")),
-      h("ul", { className: "reasons" }, asked.reasons.map((one) => h("li", {}, one))),
-      asked.order && h("p", {}, "Taken as your order: ", h("q", {}, asked.order)),
-      valueList(asked.edited ?? asked.arguments),
-      h("p", { className: "hint" }, asked.agentId, " · asked ", time(asked.createdAt), " · expires ", time(asked.expiresAt)),
+      h("ul.reasons", asked.reasons.map((one) => h("li", one))),
+      asked.order && h("p", "Taken as your order: ", h("q", spellOut(asked.order))),
+      valueList(spellOut(asked.edited ?? asked.arguments)),
+      h("p.hint", asked.agentId, " · asked ", time(asked.createdAt), " · expires ", time(asked.expiresAt)),
       h(
-        "div",
-        { className: "row" },
+        "div.row",
         button("Approve", () => answer({ verdict: "approve" }), { className: "primary" }),
         button("Deny", () => answer({ verdict: "deny" }), { className: "danger" }),
         button("Change …", change),
         asked.always && button("Always", () => answer({ verdict: "approve", always: true }), { title: asked.always.words }),
       ),
-      asked.always && h("p", { className: "hint" }, "“Always” makes this rule: ", asked.always.words),
+      asked.always && h("p.hint", "“Always” makes this rule: ", asked.always.words),
     );
   draw();
   return card;
@@ -96,7 +98,7 @@ export function approvalState(asked) {
 
 function answeredCard(asked) {
   const note = asked.note && ` “${asked.note}”`;
-  return h("div", { className: "line" }, approvalState(asked), " ", h("strong", {}, asked.tool), " ", time(asked.decidedAt ?? asked.createdAt), note, valueList(asked.edited ?? asked.arguments));
+  return h("div.line", approvalState(asked), " ", h("strong", asked.tool), " ", time(asked.decidedAt ?? asked.createdAt), note, valueList(spellOut(asked.edited ?? asked.arguments)));
 }
 
 function heldRule(rule, onEnded) {
@@ -105,24 +107,24 @@ function heldRule(rule, onEnded) {
     await post(`/rules/${rule.id}/revoke`);
     await onEnded();
   };
-  return h("div", { className: "line row" }, h("span", { className: "grow" }, rule.words), button("End this rule", end, { "aria-label": `End the rule: ${rule.words}` }));
+  return h("div.line.row", h("span.grow", spellOut(rule.words)), button("End this rule", end, { "aria-label": `End the rule: ${rule.words}` }));
 }
 
-function ruleCard(rule, onAnswered) {
+/** A rule that was noticed or proposed. Also shown inside a chat. */
+export function ruleCard(rule, onAnswered) {
   const answer = async (what, told) => {
     await post(`/rules/${rule.id}/${what}`);
     toast(told);
     await onAnswered();
   };
   return h(
-    "section",
-    { className: "card question" },
-    h("h2", {}, "A rule ", badge("waits for you", "wait")),
-    h("p", {}, h("q", {}, rule.words)),
-    h("p", { className: "hint" }, "Understood as: ", rule.reading, rule.state === "stated" && " It holds already."),
+    "section.card.question",
+    { "aria-label": "A rule" },
+    h("h2", "A rule ", badge("waits for you", "wait")),
+    h("p", h("q", spellOut(rule.words))),
+    h("p.hint", "Understood as: ", rule.reading, rule.state === "stated" && " It holds already."),
     h(
-      "div",
-      { className: "row" },
+      "div.row",
       button("Yes", () => answer("confirm", "The rule holds now."), { className: "primary" }),
       button("No", () => answer("revoke", "The rule does not hold."), { className: "danger" }),
     ),

@@ -1,6 +1,6 @@
 // What Annabelle remembers, why, and how to correct or forget it; the profile, the persona and a timeline.
 import { callTool, get, hubNow, post } from "../api.js";
-import { ask, badge, button, count, dayOf, describeError, details, h, makeField, pairs, replace, table, time, toast, valueField } from "../dom.js";
+import { ask, badge, button, count, dayOf, describeError, details, h, makeField, pairs, replace, table, tabs, time, toast, valueField } from "../dom.js";
 import { markdown } from "../markdown.js";
 import { addDays, dayTitle } from "./skills.js";
 
@@ -27,8 +27,8 @@ const MANY = 100;
 
 export async function render(root, place) {
   const { session, query } = place;
-  const tabs = TABS.filter((one) => !one.owner || session.owner);
-  const shown = tabs.find((one) => one.name === place.rest[0]) ?? tabs[0];
+  const parts = TABS.filter((one) => !one.owner || session.owner);
+  const shown = parts.find((one) => one.name === place.rest[0]) ?? parts[0];
   const agent = query.get("agent") ?? session.agentId;
   const own = agent === session.agentId;
   const link = (name, more = {}) => {
@@ -37,8 +37,8 @@ export async function render(root, place) {
   };
   const memory = { session, query, agent, own, link, call: (tool, args = {}) => callTool(`memory_${tool}`, own ? args : { ...args, agent_id: agent }) };
   const body = h("div");
-  const links = tabs.map((one) => h("a", { href: link(one.name), "aria-current": one === shown ? "page" : null }, one.title));
-  replace(root, h("h1", {}, "Memory"), session.owner && (await agentChoice(agent, shown.name)), h("nav", { className: "tabs", "aria-label": "Memory" }, links), body);
+  const links = parts.map((one) => [link(one.name), one.title, one === shown]);
+  replace(root, h("h1", "Memory"), session.owner && (await agentChoice(agent, shown.name)), tabs("Memory", links), body);
   await shown.draw(body, memory);
 }
 
@@ -60,7 +60,7 @@ async function drawFacts(root, memory) {
   const category = makeField({ name: "category", label: "Category", kind: "select", options });
   const history = makeField({ name: "history", label: "Also corrected and deleted ones", kind: "checkbox" });
   const results = h("div", { tabIndex: -1 });
-  const status = h("p", { className: "hint", role: "status" });
+  const status = h("p.hint", { role: "status" });
   let asked = 0;
   const search = async () => {
     const turn = ++asked;
@@ -71,7 +71,7 @@ async function drawFacts(root, memory) {
     status.textContent = query ? `${results.querySelectorAll("article").length} found.` : "The newest first. Search with a question or a few words.";
     if (turn > 1 && document.activeElement === document.body) results.focus();
   };
-  const form = h("form", { className: "searching", role: "search", onsubmit: (event) => event.preventDefault() }, words.element, category.element, button("Search", search, { type: "submit", className: "primary" }));
+  const form = h("form.searching", { role: "search", onsubmit: (event) => event.preventDefault() }, words.element, category.element, button("Search", search, { type: "submit", className: "primary" }));
   const again = () => search().catch((error) => toast(describeError(error), "error"));
   for (const one of [category, history]) one.input.addEventListener("change", again);
   words.input.addEventListener("search", () => words.read() || again());
@@ -87,7 +87,7 @@ function addForm(memory, done) {
     fact.input.value = "";
     await done();
   };
-  return h("form", { className: "card", onsubmit: (event) => event.preventDefault() }, fact.element, category.element, button("Remember it", add, { type: "submit", className: "primary" }));
+  return h("form.card", { onsubmit: (event) => event.preventDefault() }, fact.element, category.element, button("Remember it", add, { type: "submit", className: "primary" }));
 }
 
 function tellStored(stored) {
@@ -98,28 +98,28 @@ function tellStored(stored) {
 
 async function listFacts(category, history, before, memory, done) {
   const page = await memory.call("list_facts", { limit: PAGE, include_retired: history, ...(category && { category }), ...(before && { before_id: before }) });
-  if (!page.facts.length) return h("p", { className: "empty" }, before ? "These were all." : "Nothing is remembered here yet. Tell Annabelle something in the chat, or add a fact above.");
+  if (!page.facts.length) return h("p.empty", before ? "These were all." : "Nothing is remembered here yet. Tell Annabelle something in the chat, or add a fact above.");
   const older = async () => replace(rest, await listFacts(category, history, page.next_before_id, memory, done));
-  const rest = h("div", {}, page.more && button("Show older facts", older));
-  return h("div", {}, page.facts.map((one) => factCard(one, memory, done)), rest);
+  const rest = h("div", page.more && button("Show older facts", older));
+  return h("div", page.facts.map((one) => factCard(one, memory, done)), rest);
 }
 
 async function found(query, category, memory, done) {
   const answer = await memory.call("retrieve_memories", { query, limit: 20, ...(category && { category }) });
-  if (!answer.facts.length && !answer.conversations.length) return [h("p", { className: "empty" }, "Nothing is known about it.")];
+  if (!answer.facts.length && !answer.conversations.length) return [h("p.empty", "Nothing is known about it.")];
   return [
-    answer.facts.length ? [h("h2", {}, "Facts"), answer.facts.map((one) => factCard(one, memory, done))] : null,
-    answer.conversations.length ? [h("h2", {}, "Said earlier"), answer.conversations.map(turnCard)] : null,
+    answer.facts.length ? [h("h2", "Facts"), answer.facts.map((one) => factCard(one, memory, done))] : null,
+    answer.conversations.length ? [h("h2", "Said earlier"), answer.conversations.map(turnCard)] : null,
   ];
 }
 
 function turnCard(turn) {
   const where = turn.session_id.startsWith("thr_") && h("a", { href: `#/chat/${turn.session_id}` }, "the conversation");
-  return h("article", { className: "card" }, saidWords(turn), h("p", { className: "hint" }, time(turn.said_at), where && [" · ", where], turn.trust === "untrusted" && [" ", foreignBadge()]));
+  return h("article.card", saidWords(turn), h("p.hint", time(turn.said_at), where && [" · ", where], turn.trust === "untrusted" && [" ", foreignBadge()]));
 }
 
 function saidWords({ user_message: question, agent_response: answer }) {
-  return [h("p", { className: "plain" }, h("strong", {}, "You: "), question), answer && h("div", {}, h("strong", {}, "Annabelle: "), markdown(answer))];
+  return [h("p.plain", h("strong", "You: "), question), answer && h("div", h("strong", "Annabelle: "), markdown(answer))];
 }
 
 function foreignBadge() {
@@ -128,7 +128,7 @@ function foreignBadge() {
 
 /** One fact with what can be done about it. A deleted one can be brought back where it was. */
 function factCard(fact, memory, done) {
-  const card = h("article", { className: "card fact" });
+  const card = h("article.card.fact");
   const remove = async () => {
     const retired = await memory.call("delete_fact", { fact_id: fact.id });
     fact = retired.fact;
@@ -145,13 +145,13 @@ function factCard(fact, memory, done) {
     const buttons = fact.retired_because
       ? button("Bring back", restore)
       : [button("Correct", () => correctForm(card, fact, memory, draw, done)), button("Delete", remove)];
-    const forget = memory.session.owner && memory.own && h("a", { className: "button danger", href: memory.link("forget", { fact: fact.id }) }, "Forget for good …");
+    const forget = memory.session.owner && memory.own && h("a.button.danger", { href: memory.link("forget", { fact: fact.id }) }, "Forget for good …");
     replace(
       card,
-      h("p", {}, fact.fact),
-      h("p", { className: "hint" }, about, " ", fact.trust === "untrusted" && foreignBadge(), fact.retired_because && badge(fact.retired_because)),
+      h("p", fact.fact),
+      h("p.hint", about, " ", fact.trust === "untrusted" && foreignBadge(), fact.retired_because && badge(fact.retired_because)),
       whyKnown(fact.id, memory),
-      h("div", { className: "row" }, buttons, forget),
+      h("div.row", buttons, forget),
     );
   };
   draw();
@@ -165,33 +165,33 @@ function correctForm(card, fact, memory, back, done) {
     tellStored(await memory.call("update_fact", { fact_id: fact.id, fact: words.read(), category: category.read() }));
     await done();
   };
-  replace(card, words.element, category.element, h("div", { className: "row" }, button("Save", save, { className: "primary" }), button("Cancel", back)));
+  replace(card, words.element, category.element, h("div.row", button("Save", save, { className: "primary" }), button("Cancel", back)));
   words.input.focus();
 }
 
 function whyKnown(id, memory) {
-  const place = h("div", {}, "Loading …");
+  const place = h("div", "Loading …");
   const element = details("Why is this known?", place);
   const load = async () => {
     const why = await memory.call("explain_fact", { fact_id: id });
     const message = why.source.message_id && (await get(`/messages/${why.source.message_id}`).catch(() => null));
     replace(place, explain(why, message));
   };
-  const onToggle = () => element.open && load().catch((error) => replace(place, h("p", { className: "problem" }, describeError(error))));
+  const onToggle = () => element.open && load().catch((error) => replace(place, h("p.problem", describeError(error))));
   element.addEventListener("toggle", onToggle, { once: true });
   return element;
 }
 
 function explain({ fact, source, said, earlier, later, retired_by: retiredBy }, message) {
   const thread = message ? `${message.threadId}?at=${message.position}` : source.thread_id;
-  const others = (list) => list.map((one) => h("div", {}, one.fact, " ", h("span", { className: "hint" }, time(one.created_at))));
+  const others = (list) => list.map((one) => h("div", one.fact, " ", h("span.hint", time(one.created_at))));
   const rows = [
     ["Since", [time(fact.created_at), `, ${ORIGINS[source.kind] ?? source.kind}`, source.channel && ` (${source.channel})`]],
     ["Source", [fact.source, thread && [fact.source && " · ", h("a", { href: `#/chat/${thread}` }, message ? "the message" : "the conversation")]]],
     ["Trust", fact.trust === "trusted" ? "your own words, or what you accepted" : `others may have written this${fact.learnt_from.length ? `: learnt from ${fact.learnt_from.join(", ")}` : ""}`],
     ["Read before it", source.tools.join(", ")],
-    ["The words", source.quote && h("q", {}, source.quote)],
-    ["What was said", said && [saidWords(said), h("span", { className: "hint" }, time(said.said_at))]],
+    ["The words", source.quote && h("q", source.quote)],
+    ["What was said", said && [saidWords(said), h("span.hint", time(said.said_at))]],
     ["Made of facts", source.merged.join(", ")],
     ["Took the place of", earlier.length && others(earlier)],
     ["Replaced by", later.length && others(later)],
@@ -211,7 +211,7 @@ async function drawTimeline(root, memory) {
     const filter = { ...(words.read().trim() && { query: words.read().trim() }), ...(kind.read() && { categories: [kind.read()] }) };
     const wanted = Array.from({ length: WEEK }, (_, index) => addDays(last, -index));
     const drawn = await Promise.all(wanted.map((day) => drawDay(day, filter, memory)));
-    const none = h("p", { className: "empty" }, "Nothing from ", dayTitle(wanted.at(-1), { dateStyle: "medium" }), " to ", dayTitle(last, { dateStyle: "medium" }), ".");
+    const none = h("p.empty", "Nothing from ", dayTitle(wanted.at(-1), { dateStyle: "medium" }), " to ", dayTitle(last, { dateStyle: "medium" }), ".");
     days.append(...(drawn.some(Boolean) ? drawn.filter(Boolean) : [none]));
     last = addDays(last, -WEEK);
   };
@@ -220,7 +220,7 @@ async function drawTimeline(root, memory) {
     replace(days);
     await load();
   };
-  const form = h("form", { className: "searching", role: "search", onsubmit: (event) => event.preventDefault() }, words.element, kind.element, button("Show", search, { type: "submit" }));
+  const form = h("form.searching", { role: "search", onsubmit: (event) => event.preventDefault() }, words.element, kind.element, button("Show", search, { type: "submit" }));
   replace(root, form, days, button("Show the week before", load));
   await load();
 }
@@ -239,12 +239,12 @@ async function drawDay(day, filter, memory) {
     }
     return page.events.length;
   };
-  return (await load()) ? h("section", {}, h("h2", {}, dayTitle(day)), list) : null;
+  return (await load()) ? h("section", h("h2", dayTitle(day)), list) : null;
 }
 
 function eventLine(event) {
   const what = { said: "you said", superseded: "corrected" }[event.what] ?? event.what;
-  return h("div", { className: "line" }, time(event.at, "clock"), " ", badge(event.category.replace("_", " ")), ` ${what}: ${event.text}`, event.after && ` → ${event.after}`, event.trust === "untrusted" && [" ", foreignBadge()]);
+  return h("div.line", time(event.at, "clock"), " ", badge(event.category.replace("_", " ")), ` ${what}: ${event.text}`, event.after && ` → ${event.after}`, event.trust === "untrusted" && [" ", foreignBadge()]);
 }
 
 // Profile and persona
@@ -258,8 +258,8 @@ async function drawProfile(root, memory) {
   const added = () => (name.read().trim() ? [[["user", ...name.read().trim().split(".")], value.read()]] : []);
   replace(
     root,
-    h("p", {}, "What matters about you in every conversation. Empty a field to remove it. A change counts from the next message on."),
-    fields.length ? null : h("p", { className: "empty" }, "The profile is empty. Add a field, or tell Annabelle about yourself."),
+    h("p", "What matters about you in every conversation. Empty a field to remove it. A change counts from the next message on."),
+    fields.length ? null : h("p.empty", "The profile is empty. Add a field, or tell Annabelle about yourself."),
     profileForm(fields, held, memory, again, { more: [name.element, value.element], added }),
     await drawVersions(memory, again),
   );
@@ -279,16 +279,16 @@ async function drawPersona(root, memory) {
     lines("proactive_behaviours", "What it does without being asked"),
   ];
   const inForce = texts?.setting ? "setting" : texts?.file ? "file" : Object.keys(persona).length ? "profile" : "default";
-  const title = (name, label) => h("h2", {}, label, " ", texts && name === inForce && badge("in force", "good"));
+  const title = (name, label) => h("h2", label, " ", texts && name === inForce && badge("in force", "good"));
   replace(
     root,
-    h("p", {}, "Who Annabelle is: the first of these that says something is in force. A change counts from the next message on."),
-    texts?.setting ? [title("setting", "The setting systemPrompt"), h("p", { className: "hint" }, "It stands in config/agents.json; change it there."), h("p", { className: "plain" }, texts.setting)] : null,
+    h("p", "Who Annabelle is: the first of these that says something is in force. A change counts from the next message on."),
+    texts?.setting ? [title("setting", "The setting systemPrompt"), h("p.hint", "It stands in config/agents.json; change it there."), h("p.plain", texts.setting)] : null,
     texts && [title("file", "Instructions of your own"), personaFile(texts, memory, again)],
     title("profile", "The persona of the profile"),
     profileForm(fields, held, memory, again),
     title("default", "The default"),
-    texts ? details("Read it", markdown(texts.default)) : h("p", { className: "hint" }, "It counts where nothing else is said."),
+    texts ? details("Read it", markdown(texts.default)) : h("p.hint", "It counts where nothing else is said."),
     await drawVersions(memory, again),
   );
 }
@@ -296,11 +296,12 @@ async function drawPersona(root, memory) {
 function personaFile(texts, memory, again) {
   const field = makeField({ name: "text", label: "The text", kind: "textarea", rows: 10, value: texts.file || texts.default, hint: "Kept in instructions.md of the agent. Empty it to go back to the default." });
   const save = async () => {
+    if (field.read() === field.before) return toast("Nothing to change.");
     const saved = await post(`/agents/${encodeURIComponent(memory.agent)}/persona`, { text: field.read() });
     toast(saved.file ? "Saved." : "It is the default again.");
     await again();
   };
-  return h("section", { className: "card" }, field.element, button("Save the instructions", save, { className: "primary" }));
+  return h("section.card", field.element, button("Save the instructions", save, { className: "primary" }));
 }
 
 /** Every field that holds a value, with its path. */
@@ -329,7 +330,7 @@ function profileForm(fields, held, memory, again, { more = [], added = () => [] 
     toast(done.changed.length ? `Saved as version ${done.version}.` : "Nothing to change.");
     await again();
   };
-  return h("form", { className: "card", onsubmit: (event) => event.preventDefault() }, inputs.map((one) => one.input.element), more, button("Save", save, { type: "submit", className: "primary" }));
+  return h("form.card", { onsubmit: (event) => event.preventDefault() }, inputs.map((one) => one.input.element), more, button("Save", save, { type: "submit", className: "primary" }));
 }
 
 async function drawVersions(memory, again) {
@@ -362,13 +363,15 @@ async function drawForget(root, memory) {
   field.input.addEventListener("input", () => replace(place));
   const look = async () => {
     const body = asked();
-    replace(place, drawPreview(await post("/memory/forget", { ...body, preview: true }), body, memory, place));
+    const report = await post("/memory/forget", { ...body, preview: true });
+    // What is shown is what will go, so it is not shown below other words.
+    if (JSON.stringify(body) === JSON.stringify(asked())) replace(place, drawPreview(report, body, memory, place));
   };
   replace(
     root,
-    h("p", {}, "Forgetting removes something for good: from facts, conversations, sessions, indexes, logs, exports and backups. First you see where it stands."),
-    known && h("blockquote", {}, known.fact),
-    h("form", { className: "card", onsubmit: (event) => event.preventDefault() }, field.element, button("Look where it stands", look, { type: "submit", className: "primary" })),
+    h("p", "Forgetting removes something for good: from facts, conversations, sessions, indexes, logs, exports and backups. First you see where it stands."),
+    known && h("blockquote", known.fact),
+    h("form.card", { onsubmit: (event) => event.preventDefault() }, field.element, button("Look where it stands", look, { type: "submit", className: "primary" })),
     place,
   );
 }
@@ -386,17 +389,17 @@ function drawPreview(report, asked, memory, place) {
     const done = await post("/memory/forget", { ...asked, preview: false });
     replace(place, h("p", { role: "status" }, `Forgotten in ${count(done.total)} places. It cannot be brought back. `, h("a", { href: memory.link("facts") }, "All facts")));
   };
-  const facts = (list) => h("ul", {}, list.map((one) => h("li", {}, one.fact, one.current === false && " (old)")));
-  const own = report.own.length ? [h("h3", {}, "Your own files, which stay as they are"), h("ul", {}, report.own.map((one) => h("li", {}, one)))] : null;
+  const facts = (list) => h("ul", list.map((one) => h("li", one.fact, one.current === false && " (old)")));
+  const own = report.own.length ? [h("h3", "Your own files, which stay as they are"), h("ul", report.own.map((one) => h("li", one)))] : null;
   if (!report.places.length) {
-    const near = report.near.map((one) => h("li", {}, one.fact, " ", h("a", { href: memory.link("forget", { fact: one.id }) }, "Forget this one …")));
-    return [h("h2", {}, "It stands nowhere in these words."), near.length ? [h("h3", {}, "Facts that mean something like it"), h("ul", {}, near)] : null, own];
+    const near = report.near.map((one) => h("li", one.fact, " ", h("a", { href: memory.link("forget", { fact: one.id }) }, "Forget this one …")));
+    return [h("h2", "It stands nowhere in these words."), near.length ? [h("h3", "Facts that mean something like it"), h("ul", near)] : null, own];
   }
   return [
-    h("h2", {}, "Everything that will go"),
+    h("h2", "Everything that will go"),
     table(columns, report.places, { caption: "Where it stands" }),
-    report.facts.length ? [h("h3", {}, "Facts"), facts(report.facts)] : null,
+    report.facts.length ? [h("h3", "Facts"), facts(report.facts)] : null,
     own,
-    h("div", { className: "row" }, button("Forget all of this …", forget, { className: "danger" })),
+    h("div.row", button("Forget all of this …", forget, { className: "danger" })),
   ];
 }

@@ -1,6 +1,6 @@
 // What Annabelle does by itself: the coming week, every skill with its runs, and all that can be changed about one.
-import { get, hubNow, post } from "../api.js";
-import { ask, badge, button, codeBlock, dayOf, describeError, details, h, makeField, pairs, replace, table, time, toast } from "../dom.js";
+import { get, hubNow, Outbox, post } from "../api.js";
+import { ask, askUntilDone, badge, button, codeBlock, dayOf, describeError, details, h, makeField, pairs, replace, table, time, toast } from "../dom.js";
 import { onNews } from "../live.js";
 
 const DAYS = 7;
@@ -44,31 +44,33 @@ async function drawAll(view) {
   const offered = skills.filter((one) => !one.confirmedAt && !one.enabled);
   const on = skills.filter((one) => one.enabled);
   const off = skills.filter((one) => !one.enabled && one.confirmedAt);
-  const cards = (list) => h("div", { className: "grid" }, list.map((one) => skillCard(one, view)));
+  const cards = (list) => h("div.grid", list.map((one) => skillCard(one, view)));
   return [
-    h("div", { className: "row" }, h("h1", {}, "Skills"), button("New skill", askForSkill, { className: "primary tools" })),
-    h("h2", {}, "The coming week"),
+    h("div.row", h("h1", "Skills"), button("New skill", askForSkill, { className: "primary tools" })),
+    h("h2", "The coming week"),
     drawWeek(upcoming.fires, on),
-    h("h2", {}, "What runs by itself"),
-    on.length ? cards(on) : h("p", { className: "empty" }, "Nothing runs by itself. Say it in the chat: “remind me in 10 minutes to stretch”, or “every weekday at 8, tell me what is in my calendar”."),
-    h("p", { className: "hint" }, "After every conversation: ", afterConversations.map((one) => `${one.name}: ${one.when}. `)),
-    offered.length ? details(`Offered (${offered.length})`, [h("p", { className: "hint" }, "These come along and do nothing until you switch them on."), cards(offered)], { id: "offered" }) : null,
+    h("h2", "What runs by itself"),
+    on.length ? cards(on) : h("p.empty", "Nothing runs by itself. Say it in the chat: “remind me in 10 minutes to stretch”, or “every weekday at 8, tell me what is in my calendar”."),
+    h("p.hint", "After every conversation: ", afterConversations.map((one) => `${one.name}: ${one.when}. `)),
+    offered.length ? details(`Offered (${offered.length})`, [h("p.hint", "These come along and do nothing until you switch them on."), cards(offered)], { id: "offered" }) : null,
     off.length ? details(`Off or over (${off.length})`, cards(off), { id: "off" }) : null,
-    h("h2", {}, "Past runs"),
+    h("h2", "Past runs"),
     drawRuns(past.fires),
   ];
 }
 
 /** A skill is an order, so it is given in the chat, where Annabelle asks back about what is not clear. */
-async function askForSkill() {
+function askForSkill() {
   const fields = [
     { name: "when", label: "When", required: true, hint: "As in: every weekday at 8:30, tomorrow at 9, every 2 hours" },
     { name: "what", label: "What Annabelle should do", kind: "textarea", rows: 3, required: true },
   ];
-  const given = await ask("A new skill", fields, { yes: "Ask Annabelle to do it" });
-  if (!given) return;
-  const made = await post("/message", { text: `${given.when.trim()}: ${given.what.trim()}`, channel: "page", chatId: "main" });
-  location.hash = `#/chat/${made.threadId}`;
+  const outbox = new Outbox();
+  return askUntilDone("A new skill", fields, { yes: "Ask Annabelle to do it" }, async ({ when, what }) => {
+    const text = `${when.trim()}: ${what.trim()}`;
+    const made = await outbox.send(text, (externalId) => post("/message", { text, channel: "page", chatId: "main", externalId }));
+    location.hash = `#/chat/${made.threadId}`;
+  });
 }
 
 /** Seven columns; on a phone they stand below each other. What runs more often than every hour would fill them. */
@@ -86,19 +88,19 @@ function drawWeek(upcoming, skills) {
     h(
       "li",
       { "aria-current": day === today ? "date" : null },
-      h("h3", {}, day === today ? "Today" : dayTitle(day, { weekday: "short", day: "numeric", month: "short" })),
-      found.size ? h("ul", {}, [...found.values()].map((times) => h("li", {}, h("a", { href: `#/skills/${times[0].skillId}` }, times[0].name), h("br"), describeTimes(times)))) : h("p", { className: "hint" }, "Nothing"),
+      h("h3", day === today ? "Today" : dayTitle(day, { weekday: "short", day: "numeric", month: "short" })),
+      found.size ? h("ul", [...found.values()].map((times) => h("li", h("a", { href: `#/skills/${times[0].skillId}` }, times[0].name), h("br"), describeTimes(times)))) : h("p.hint", "Nothing"),
     );
   return [
-    h("ol", { className: "week" }, [...days].map(column)),
-    often.length ? h("p", { className: "hint" }, "All day long: ", often.map((one, index) => [index ? ", " : "", h("a", { href: `#/skills/${one.skillId}` }, one.name), ` (${one.when})`]), ".") : null,
+    h("ol.week", [...days].map(column)),
+    often.length ? h("p.hint", "All day long: ", often.map((one, index) => [index ? ", " : "", h("a", { href: `#/skills/${one.skillId}` }, one.name), ` (${one.when})`]), ".") : null,
   ];
 }
 
 function describeTimes(times) {
   const clock = (one) => time(one.dueAt, "clock");
-  if (times.length > MOST_TIMES) return h("span", { className: "hint" }, clock(times[0]), " … ", clock(times.at(-1)), ` (${times.length} times)`);
-  return h("span", { className: "hint" }, times.map((one, index) => [index ? ", " : "", clock(one)]));
+  if (times.length > MOST_TIMES) return h("span.hint", clock(times[0]), " … ", clock(times.at(-1)), ` (${times.length} times)`);
+  return h("span.hint", times.map((one, index) => [index ? ", " : "", clock(one)]));
 }
 
 export function addDays(day, number) {
@@ -120,17 +122,16 @@ function address(skill) {
 function skillCard(skill, view) {
   const heading = `skill-${skill.skillId}`;
   return h(
-    "section",
-    { className: "card", "aria-labelledby": heading },
+    "section.card",
+    { "aria-labelledby": heading },
     h("h3", { id: heading }, h("a", { href: `#/skills/${skill.skillId}` }, skill.name), " ", stateBadge(skill)),
-    skill.instructions && !isReminder(skill) && h("p", { className: "beginning" }, skill.instructions),
+    skill.instructions && !isReminder(skill) && h("p.beginning", skill.instructions),
     summary(skill),
     h(
-      "div",
-      { className: "row" },
+      "div.row",
       switchButton(skill, view),
       skill.confirmedAt && runButton(skill, view),
-      h("a", { className: "button", href: `#/skills/${skill.skillId}?edit`, "aria-label": `Edit ${skill.name}` }, "Edit"),
+      h("a.button", { href: `#/skills/${skill.skillId}?edit`, "aria-label": `Edit ${skill.name}` }, "Edit"),
     ),
   );
 }
@@ -143,18 +144,18 @@ function stateBadge(skill) {
 function summary(skill) {
   const last = skill.lastFire;
   return [
-    h("p", {}, "Runs ", skill.when, "."),
-    skill.disabledWhy && h("p", { className: "problem" }, skill.disabledWhy),
-    skill.missingTools.length ? h("p", { className: "problem" }, `It needs what is not there now: ${skill.missingTools.join(", ")}.`) : null,
-    h("p", { className: "hint" }, "Next: ", time(skill.nextDue) || (skill.enabled ? "not on a schedule" : "not while it is off")),
-    h("p", { className: "hint" }, "Last: ", last ? [time(last.dueAt), " ", badge(last.state, KINDS[last.state]), last.state === "waiting" && [" ", h("a", { href: "#/inbox" }, "answer")]] : "never"),
+    h("p", "Runs ", skill.when, "."),
+    skill.disabledWhy && h("p.problem", skill.disabledWhy),
+    skill.missingTools.length ? h("p.problem", `It needs what is not there now: ${skill.missingTools.join(", ")}.`) : null,
+    h("p.hint", "Next: ", time(skill.nextDue) || (skill.enabled ? "not on a schedule" : "not while it is off")),
+    h("p.hint", "Last: ", last ? [time(last.dueAt), " ", badge(last.state, KINDS[last.state]), last.state === "waiting" && [" ", h("a", { href: "#/inbox" }, "answer")]] : "never"),
   ];
 }
 
 function switchButton(skill, view) {
   const change = async () => {
     if (!skill.enabled && !skill.confirmedAt) {
-      const sure = await ask(`Let “${skill.name}” do this by itself from now on?`, [], { yes: "Switch on", text: [h("p", {}, "Runs ", skill.when, "."), h("p", {}, skill.instructions), drawOrder(skill)] });
+      const sure = await ask(`Let “${skill.name}” do this by itself from now on?`, [], { yes: "Switch on", text: [h("p", "Runs ", skill.when, "."), h("p", skill.instructions), drawOrder(skill)] });
       if (!sure) return;
     }
     await post(`${address(skill)}/switch`, { enabled: !skill.enabled });
@@ -190,29 +191,29 @@ async function watchRun(skill, fire, view) {
 async function drawOne(view) {
   const { skills } = await get("/skills");
   const skill = skills.find((one) => String(one.skillId) === view.number);
-  if (!skill) return [h("h1", {}, "Skills"), h("p", { className: "empty" }, "There is no such skill any more. "), h("a", { href: "#/skills" }, "All skills")];
+  if (!skill) return [h("h1", "Skills"), h("p.empty", "There is no such skill any more. "), h("a", { href: "#/skills" }, "All skills")];
   const { fires } = await get("/fires", { skill: skill.name, limit: 200 });
-  const card = h("section", { className: "card", "aria-label": "The skill" });
+  const card = h("section.card", { "aria-label": "The skill" });
   const edit = button("Edit", () => drawForm(card, skill, view), { data: { key: "edit" } });
   replace(
     card,
-    h("p", {}, stateBadge(skill)),
+    h("p", stateBadge(skill)),
     summary(skill),
-    h("p", {}, h("a", { href: `#/chat/${skill.threadId}` }, "The conversation it reports to")),
-    h("div", { className: "row" }, switchButton(skill, view), skill.confirmedAt && runButton(skill, view), edit, deleteButton(skill)),
+    h("p", h("a", { href: `#/chat/${skill.threadId}` }, "The conversation it reports to")),
+    h("div.row", switchButton(skill, view), skill.confirmedAt && runButton(skill, view), edit, deleteButton(skill)),
   );
   return [
-    h("p", {}, h("a", { href: "#/skills" }, "‹ All skills")),
-    h("h1", {}, skill.name),
+    h("p", h("a", { href: "#/skills" }, "‹ All skills")),
+    h("h1", skill.name),
     card,
-    h("h2", {}, isReminder(skill) ? "What it says" : "What it does"),
-    h("p", { className: "plain" }, skill.instructions || "One call, without a model."),
+    h("h2", isReminder(skill) ? "What it says" : "What it does"),
+    h("p.plain", skill.instructions || "One call, without a model."),
     drawOrder(skill),
     skill.plan && !isReminder(skill) ? details("The call it makes", codeBlock(skill.plan), { id: "call" }) : null,
     skill.preflight ? details("The call that shows whether there is anything to do", codeBlock(skill.preflight), { id: "preflight" }) : null,
-    h("h2", {}, "Set off by another program (webhook)"),
+    h("h2", "Set off by another program (webhook)"),
     drawWebhook(skill),
-    h("h2", {}, "Past runs"),
+    h("h2", "Past runs"),
     drawRuns(fires),
   ];
 }
@@ -226,7 +227,7 @@ function drawOrder(skill) {
   const order = { ...skill.order, madeAfter: skill.madeAfter };
   const names = { tools: "Tools it may use", orders: "Taken as your order", receivers: "Receivers", files: "Files", pages: "Pages", token_budget: "Tokens a run", madeAfter: "Made after reading from outside" };
   const shown = Object.entries(names).filter(([name]) => (Array.isArray(order[name]) ? order[name].length : order[name]));
-  return pairs(shown.map(([name, label]) => [label, [order[name]].flat().map((one) => h("div", {}, String(one)))]));
+  return pairs(shown.map(([name, label]) => [label, [order[name]].flat().map((one) => h("div", String(one)))]));
 }
 
 function deleteButton(skill) {
@@ -250,7 +251,7 @@ function drawWebhook(skill) {
     replace(place, field.element, button("Copy", async () => toast((await copy(field.input)) ? "Copied." : "Select the address and copy it.")));
     field.input.select();
   };
-  return [h("p", { className: "hint" }, skill.hasWebhook ? "It has an address: whoever posts to it sets the skill off." : "With an address of its own, another program can set it off."), button(skill.hasWebhook ? "New address …" : "Make an address", make, { data: { key: "webhook" } }), place];
+  return [h("p.hint", skill.hasWebhook ? "It has an address: whoever posts to it sets the skill off." : "With an address of its own, another program can set it off."), button(skill.hasWebhook ? "New address …" : "Make an address", make, { data: { key: "webhook" } }), place];
 }
 
 /** Without a secure connection a browser has no clipboard for pages. */
@@ -263,7 +264,7 @@ async function drawForm(card, skill, view) {
   const { tools } = await get("/tools/list");
   const fields = editFields(skill);
   const known = h("datalist", { id: "known-tools" }, tools.map((one) => h("option", { value: one.name })));
-  const form = h("form", { onsubmit: (event) => event.preventDefault() }, h("h2", {}, `Change ${skill.name}`), fields.map((one) => one.element));
+  const form = h("form", { onsubmit: (event) => event.preventDefault() }, h("h2", `Change ${skill.name}`), fields.map((one) => one.element));
   const wanted = fields.find((one) => one.name === "requiredTools");
   if (wanted) {
     const add = makeField({ name: "add", label: "Add a tool", hint: "Begin to type its name and choose one." });
@@ -276,7 +277,6 @@ async function drawForm(card, skill, view) {
     wanted.element.after(add.element, known);
   }
   const save = async () => {
-    if (!form.reportValidity()) return;
     const body = findChanges(fields);
     if (Object.keys(body).length) {
       const changed = await post(`${address(skill)}/update`, body);
@@ -285,7 +285,7 @@ async function drawForm(card, skill, view) {
     form.remove();
     await view.draw();
   };
-  form.append(h("div", { className: "row" }, button("Save", save, { type: "submit", className: "primary" }), button("Cancel", () => (form.remove(), view.draw()))));
+  form.append(h("div.row", button("Save", save, { type: "submit", className: "primary" }), button("Cancel", () => (form.remove(), view.draw()))));
   replace(card, form);
   fields[0].input.focus();
 }
@@ -305,7 +305,7 @@ function editFields(skill) {
     { name: "notify", label: "Tell me what came of it", kind: "checkbox", value: skill.notify },
     { name: "missed", label: "If Annabelle was not running at the time", kind: "select", options: MISSED, value: skill.missed },
   ];
-  return asked.map((one) => ({ ...makeField(one), before: one.value }));
+  return asked.map((one) => makeField(one));
 }
 
 function findChanges(fields) {
@@ -336,7 +336,7 @@ function drawRuns(fires) {
     { label: "Due", cell: (group) => (group.length > 1 ? [time(group.at(-1).dueAt), " … ", time(group[0].dueAt, "clock"), ` (${group.length} times)`] : time(group[0].dueAt)) },
     { label: "Skill", cell: ([one]) => h("a", { href: `#/skills/${one.skillId}` }, one.name) },
     { label: "Outcome", cell: ([one]) => [badge(one.state, KINDS[one.state]), one.state === "waiting" && [" ", h("a", { href: "#/inbox" }, "answer")]] },
-    { label: "What came of it", cell: ([one]) => (one.result?.length > 200 ? details(`${one.result.slice(0, 200)} …`, h("p", { className: "plain" }, one.result)) : (one.result ?? "")) },
+    { label: "What came of it", cell: ([one]) => (one.result?.length > 200 ? details(`${one.result.slice(0, 200)} …`, h("p.plain", one.result)) : (one.result ?? "")) },
   ];
   return table(columns, [...groups.values()], { caption: "Past runs, newest first", empty: "Nothing was due yet." });
 }

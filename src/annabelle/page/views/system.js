@@ -1,7 +1,7 @@
 // The install itself, for its owner. Each tab is a file of its own that exports `show(root, place)`.
 import { get, on, post } from "../api.js";
 import { show as showAgain } from "../app.js";
-import { badge, button, describeError, h, replace, toast } from "../dom.js";
+import { badge, button, capitalize, describeError, h, replace, tabs, toast } from "../dom.js";
 import * as accounts from "./system_accounts.js";
 import * as backup from "./system_backup.js";
 import * as diagnosis from "./system_diagnosis.js";
@@ -12,42 +12,36 @@ import * as security from "./system_security.js";
 import * as servers from "./system_servers.js";
 import * as settings from "./system_settings.js";
 
-const TABS = {
-  overview: { title: "Overview", part: overview },
-  servers: { title: "Servers", part: servers },
-  models: { title: "Models", part: models },
-  accounts: { title: "Accounts", part: accounts },
-  security: { title: "Security", part: security },
-  diagnosis: { title: "Diagnosis", part: diagnosis },
-  settings: { title: "Settings", part: settings },
-  backup: { title: "Backup", part: backup },
-  logs: { title: "Logs", part: logs },
-};
+const TABS = { overview, servers, models, accounts, security, diagnosis, settings, backup, logs };
 
 export async function render(root, place) {
   const name = Object.hasOwn(TABS, place.rest[0]) ? place.rest[0] : "overview";
-  const links = Object.entries(TABS).map(([one, { title }]) =>
-    h("a", { href: `#/system/${one}`, "aria-current": one === name && "page" }, title),
-  );
-  const body = h("div", {}, h("p", { className: "empty", role: "status" }, "Loading …"));
-  replace(root, h("h1", {}, "System"), h("nav", { className: "tabs", "aria-label": "Parts of the system" }, links), body);
+  const links = Object.keys(TABS).map((one) => [`#/system/${one}`, capitalize(one), one === name]);
+  const body = h("div", h("p.empty", { role: "status" }, "Loading …"));
+  replace(root, h("h1", "System"), tabs("Parts of the system", links), body);
   try {
-    return await TABS[name].part.show(body, { ...place, rest: place.rest.slice(1) });
+    return await TABS[name].show(body, { ...place, rest: place.rest.slice(1) });
   } catch (error) {
-    replace(body, h("p", { className: "problem", role: "alert" }, describeError(error)));
+    replace(body, h("p.problem", { role: "alert" }, describeError(error)));
     return on("back", showAgain);
   }
 }
 
-/** Repeats `work` while the tab is looked at. Returns what ends it. */
+/** Repeats `work` while the tab is looked at, each time after the last has ended. Returns what ends it. */
 export function poll(seconds, work) {
-  const timer = setInterval(() => document.hidden || work().catch(() => {}), seconds * 1000);
+  let busy = false;
+  const timer = setInterval(async () => {
+    if (busy || document.hidden) return;
+    busy = true;
+    await work().catch(() => {});
+    busy = false;
+  }, seconds * 1000);
   return () => clearInterval(timer);
 }
 
 /** What counts from the next start, with the button for it. */
 export function restartNeeded(text) {
-  return h("p", { className: "row" }, badge("restart needed", "wait"), text, button("Restart now", () => restart(), { className: "primary" }));
+  return h("p.row", badge("restart needed", "wait"), text, button("Restart now", () => restart(), { className: "primary" }));
 }
 
 /** Starts the hub again, with what `path` does first, and the page with it. */

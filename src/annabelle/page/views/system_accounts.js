@@ -23,7 +23,7 @@ const CLIENT_TEXT = "Google wants every install to have a client of its own: mak
 export async function show(root) {
   const draw = async () => {
     const { accounts } = await get("/accounts");
-    replace(root, h("h2", {}, "Accounts"), h("p", {}, "Annabelle works with an account once it is connected. Each is kept in a file that only you can read."), accounts.map((one) => accountCard(one, draw)));
+    replace(root, h("h2", "Accounts"), h("p", "Annabelle works with an account once it is connected. Each is kept in a file that only you can read."), accounts.map((one) => accountCard(one, draw)));
   };
   await draw();
 }
@@ -31,20 +31,19 @@ export async function show(root) {
 /** Google: a sign-in in a tab of its own, which comes back to this machine. */
 function googleActions(one, redraw) {
   const waiting = h("div", { role: "status" });
-  const connect = async () => {
-    const given = await ask("Connect Google", CLIENT, { yes: "Go on", text: CLIENT_TEXT });
-    if (!given) return;
+  const begin = async (given) => {
     const { url } = await post("/accounts/google", { clientId: given.clientId.trim() || null, clientSecret: given.clientSecret || null });
     const link = h("a", { href: url, target: "_blank", rel: "noopener noreferrer", className: "button primary" }, "Sign in at Google");
-    replace(waiting, h("p", { className: "row" }, link, "in a browser on the machine where Annabelle runs. This page waits for it."));
+    replace(waiting, h("p.row", link, "in a browser on the machine where Annabelle runs. This page waits for it."));
     post("/accounts/google/wait").then(
       (made) => {
         toast(`Connected to Google as ${made.account}.${made.notAllowed.length ? ` Not allowed: ${made.notAllowed.join(", ")}.` : ""}`);
         return redraw();
       },
-      (error) => replace(waiting, h("p", { className: "problem" }, describeError(error))),
+      (error) => replace(waiting, h("p.problem", describeError(error))),
     );
   };
+  const connect = () => askUntilDone("Connect Google", CLIENT, { yes: "Go on", text: CLIENT_TEXT }, begin);
   const remove = async () => {
     if (!(await ask(`Forget the Google account ${one.account ?? ""}?`, [], { yes: "Forget it", danger: true }))) return;
     const { withdrawn } = await post("/accounts/google/remove");
@@ -52,7 +51,7 @@ function googleActions(one, redraw) {
     await redraw();
   };
   const there = one.state !== "missing";
-  return [h("div", { className: "row" }, button(there ? "Connect again" : "Connect Google", connect), there && button("Forget it", remove, { className: "danger" })), waiting];
+  return [h("div.row", button(there ? "Connect again" : "Connect Google", connect), there && button("Forget it", remove, { className: "danger" })), waiting];
 }
 
 function accountCard(one, redraw) {
@@ -70,7 +69,7 @@ function accountCard(one, redraw) {
     await post("/accounts/mail/remove");
     await redraw();
   };
-  const form = h("div", { className: "row" }, button(there ? "Connect another" : "Connect a mailbox", connect), there && button("Forget it", remove, { className: "danger" }));
-  const words = [h("p", {}, there ? "To connect it again, or to forget it, type in a terminal" : "It is connected in a terminal:"), codeBlock(there ? `${one.command}\nannabelle connect remove ${one.kind}` : one.command)];
-  return h("section", { className: "card", data: { account: one.kind } }, h("h3", {}, TITLES[one.kind], " ", badge(...STATES[one.state])), one.account && h("p", {}, one.account), { google: googleActions(one, redraw), mail: form }[one.kind] ?? words);
+  const form = h("div.row", button(there ? "Connect another" : "Connect a mailbox", connect), there && button("Forget it", remove, { className: "danger" }));
+  const words = [h("p", there ? "To connect it again, or to forget it, type in a terminal" : "It is connected in a terminal:"), codeBlock(there ? `${one.command}\nannabelle connect remove ${one.kind}` : one.command)];
+  return h("section.card", { data: { account: one.kind } }, h("h3", TITLES[one.kind], " ", badge(...STATES[one.state])), one.account && h("p", one.account), { google: googleActions(one, redraw), mail: form }[one.kind] ?? words);
 }

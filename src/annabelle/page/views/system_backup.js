@@ -17,10 +17,10 @@ export async function show(root) {
   await draw();
   replace(
     root,
-    h("h2", {}, "Backup"),
-    h("p", {}, "A backup is everything in one file: conversations, memory, skills, settings and your files. Keep it as safe as the home: whoever has it can read it."),
-    h("div", { className: "row" }, button("Make a backup", make, { className: "primary" })),
-    h("p", {}, "Keys, tokens and accounts are not in these. To have them in it, encrypted with a passphrase, type in a terminal"),
+    h("h2", "Backup"),
+    h("p", "A backup is everything in one file: conversations, memory, skills, settings and your files. Keep it as safe as the home: whoever has it can read it."),
+    h("div.row", button("Make a backup", make, { className: "primary" })),
+    h("p", "Keys, tokens and accounts are not in these. To have them in it, encrypted with a passphrase, type in a terminal"),
     codeBlock("annabelle backup annabelle.backup"),
     list,
   );
@@ -48,10 +48,10 @@ function backupTable(rows, redraw) {
     button("Delete", remove(one), named("Delete", one, { className: "danger" })),
   ];
   const columns = [
-    { label: "Backup", cell: (one) => h("code", {}, one.name) },
+    { label: "Backup", cell: (one) => h("code", one.name) },
     { label: "Made", cell: (one) => time(one.madeAt) },
     { label: "Size", cell: (one) => bytes(one.size) },
-    { label: "Actions", cell: (one) => h("div", { className: "row" }, actions(one)) },
+    { label: "Actions", cell: (one) => h("div.row", actions(one)) },
   ];
-  return [h("h3", {}, "Backups on this machine"), table(columns, rows, { caption: "Backups", empty: "There is none yet. One is made every night." })];
+  return [h("h3", "Backups on this machine"), table(columns, rows, { caption: "Backups", empty: "There is none yet. One is made every night." })];
 }

@@ -1,19 +1,19 @@
 // The logs: the newest lines of one, filtered and followed.
 import { get } from "../api.js";
-import { bytes, h, makeField, replace } from "../dom.js";
+import { bytes, describeError, h, makeField, replace } from "../dom.js";
 import { poll } from "./system.js";
 
 const MOST = 2000;
 
 export async function show(root, place) {
   const { logs } = await get("/logs");
-  if (!logs.length) return void replace(root, h("h2", {}, "Logs"), h("p", { className: "empty" }, "There is no log yet."));
+  if (!logs.length) return void replace(root, h("h2", "Logs"), h("p.empty", "There is no log yet."));
   const wanted = logs.find((one) => one.name === (place.rest[0] ?? "hub")) ?? logs[0];
   const name = makeField({ name: "name", label: "Log of", kind: "select", options: logs.map((one) => ({ value: one.name, label: `${one.name} (${bytes(one.size)})` })), value: wanted.name });
   const words = makeField({ name: "words", label: "Only lines with", kind: "search" });
   const follow = makeField({ name: "follow", label: "Follow", kind: "checkbox", value: true });
-  const lines = h("pre", { className: "code log-lines", tabIndex: 0, "aria-label": "Lines of the log", role: "log", "aria-live": "off" });
-  const empty = h("p", { className: "empty", hidden: true }, "There is no such line.");
+  const lines = h("pre.code.log-lines", { tabIndex: 0, "aria-label": "Lines of the log", role: "log", "aria-live": "off" });
+  const empty = h("p.empty", { hidden: true }, "There is no such line.");
   let position = null;
   let asked = 0;
 
@@ -32,10 +32,13 @@ export async function show(root, place) {
     if (!from) replace(lines);
     add(found.lines);
   };
-  const again = () => read(null).catch((error) => replace(lines, error.message));
+  const again = () => {
+    position = null; // what follows the lines of before belongs to them
+    return read(null).catch((error) => replace(lines, describeError(error)));
+  };
   name.input.addEventListener("change", again);
   words.input.addEventListener("input", again);
-  replace(root, h("h2", {}, "Logs"), h("div", { className: "row settings-search" }, words.element, name.element, follow.element), empty, lines);
+  replace(root, h("h2", "Logs"), h("div.row.settings-search", words.element, name.element, follow.element), empty, lines);
   await read(null);
   lines.scrollTop = lines.scrollHeight;
   return poll(2, async () => follow.read() && position && read(position));

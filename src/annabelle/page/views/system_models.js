@@ -1,6 +1,6 @@
 // Models: which one is used for what, and choosing, fetching and testing another.
 import { get, post } from "../api.js";
-import { ask, badge, button, bytes, details, h, makeField, replace, table, toast } from "../dom.js";
+import { askUntilDone, badge, button, bytes, details, h, makeField, replace, table, toast } from "../dom.js";
 import { poll, restartNeeded } from "./system.js";
 
 export async function show(root) {
@@ -22,13 +22,13 @@ export async function show(root) {
     else await draw();
   };
   await draw();
-  replace(root, h("h2", {}, "Models"), body, downloads, ownModel(draw));
+  replace(root, h("h2", "Models"), body, downloads, ownModel(draw));
   return poll(1, follow);
 }
 
 function answering(found) {
   return [
-    h("p", {}, badge(found.works ? "answers" : "trouble", found.works ? "good" : "bad"), " ", found.answering),
+    h("p", badge(found.works ? "answers" : "trouble", found.works ? "good" : "bad"), " ", found.answering),
     found.afterRestart && restartNeeded(`After the next start: ${found.afterRestart}`),
   ];
 }
@@ -37,7 +37,7 @@ function uses(rows) {
   const change = (one) => h("a", { href: `#/system/settings?search=${one.setting}`, "aria-label": `Change ${one.setting}` }, one.setting);
   const columns = [
     { label: "Used for", cell: (one) => one.purpose },
-    { label: "Model", cell: (one) => h("code", {}, one.model) },
+    { label: "Model", cell: (one) => h("code", one.model) },
     { label: "Setting", cell: change },
   ];
   return details("Which model is used for what", table(columns, rows, { caption: "Models and what they are used for" }));
@@ -45,14 +45,14 @@ function uses(rows) {
 
 function options(rows, redraw) {
   const columns = [
-    { label: "Model", cell: (one) => h("code", {}, one.name) },
-    { label: "State", cell: (one) => [badge(one.state, one.state === "ready" ? "good" : ""), one.size && one.state === "to pull" ? ` ${bytes(one.size)}` : "", one.setting && h("div", { className: "hint" }, one.setting)] },
+    { label: "Model", cell: (one) => h("code", one.name) },
+    { label: "State", cell: (one) => [badge(one.state, one.state === "ready" ? "good" : ""), one.size && one.state === "to pull" ? ` ${bytes(one.size)}` : "", one.setting && h("div.hint", one.setting)] },
     { label: "Note", cell: (one) => one.note },
-    { label: "Actions", cell: (one) => h("div", { className: "row" }, actions(one, redraw)) },
+    { label: "Actions", cell: (one) => h("div.row", actions(one, redraw)) },
   ];
   return [
-    h("h3", {}, "Models to choose from"),
-    h("div", { className: "row" }, button("Let Annabelle choose", () => use("auto", null, redraw)), h("span", { className: "hint" }, "A choice counts from the next start.")),
+    h("h3", "Models to choose from"),
+    h("div.row", button("Let Annabelle choose", () => use("auto", null, redraw)), h("span.hint", "A choice counts from the next start.")),
     table(columns, rows, { caption: "Models to choose from" }),
   ];
 }
@@ -62,7 +62,7 @@ function actions(one, redraw) {
   if (one.state === "to pull") return button("Fetch", () => pull({ name: one.name }, redraw), named("Fetch"));
   if (one.state === "not installed") return null;
   if (one.setting.endsWith("_KEY")) return button("Give a key …", () => giveKey(one, redraw), named("Give a key for"));
-  if (one.setting) return h("a", { className: "button", href: `#/system/settings?search=${one.setting}` }, "Set its address");
+  if (one.setting) return h("a.button", { href: `#/system/settings?search=${one.setting}` }, "Set its address");
   return [button("Use", () => use(one.name, null, redraw), named("Use")), button("Test", () => test(one.name), named("Test"))];
 }
 
@@ -72,10 +72,9 @@ async function use(name, key, redraw) {
   await redraw();
 }
 
-async function giveKey(one, redraw) {
+function giveKey(one, redraw) {
   const fields = [{ name: "key", label: one.setting, kind: "password", required: true, hint: "It is tried first, kept in the home and never shown." }];
-  const given = await ask(`A key for ${one.note}`, fields, { yes: "Keep it and use this model" });
-  if (given) await use(one.name.split(":")[0], given.key, redraw);
+  return askUntilDone(`A key for ${one.note}`, fields, { yes: "Keep it and use this model" }, ({ key }) => use(one.name.split(":")[0], key, redraw));
 }
 
 async function test(name) {
@@ -95,17 +94,17 @@ function drawDownloads(place, rows, redraw) {
     toast("What is here is kept: fetching it again goes on with it.");
     await redraw();
   };
-  const bar = (one) => h("div", { className: "bar", role: "progressbar", "aria-label": `Fetching ${one.name}`, "aria-valuenow": one.done, "aria-valuemin": 0, "aria-valuemax": one.total }, h("div", { style: { width: `${(100 * one.done) / one.total}%` } }));
+  const bar = (one) => h("div.bar", { role: "progressbar", "aria-label": `Fetching ${one.name}`, "aria-valuenow": one.done, "aria-valuemin": 0, "aria-valuemax": one.total }, h("div", { style: { width: `${(100 * one.done) / one.total}%` } }));
   replace(
     place,
-    rows.length > 0 && h("h3", {}, "Fetched"),
+    rows.length > 0 && h("h3", "Fetched"),
     rows.map((one) =>
       h(
-        "div",
-        { className: "card", data: { download: one.name } },
-        h("div", { className: "row" }, h("code", {}, one.name), badge(one.state, { done: "good", failed: "bad", running: "wait" }[one.state]), ` ${bytes(one.done)}${one.total ? ` of ${bytes(one.total)}` : ""}`, one.state === "running" && button("Stop", stop(one), { "aria-label": `Stop fetching ${one.name}` })),
-        one.problem && h("p", { className: "problem" }, one.problem),
-        one.state === "running" && one.total && bar(one),
+        "div.card",
+        { data: { download: one.name } },
+        h("div.row", h("code", one.name), badge(one.state, { done: "good", failed: "bad", running: "wait" }[one.state]), ` ${bytes(one.done)}${one.total ? ` of ${bytes(one.total)}` : ""}`, one.state === "running" && button("Stop", stop(one), { "aria-label": `Stop fetching ${one.name}` })),
+        one.problem && h("p.problem", one.problem),
+        one.state === "running" && one.total > 0 && bar(one),
       ),
     ),
   );

@@ -25,23 +25,23 @@ export async function show(root) {
     const found = await get("/audit/verify");
     replace(
       verdict,
-      h("p", {}, badge(found.intact ? "whole" : "not whole", found.intact ? "good" : "bad"), " ", found.text),
-      found.incidents.length > 0 && h("ul", {}, found.incidents.slice(-10).map((one) => h("li", {}, one))),
+      h("p", badge(found.intact ? "whole" : "not whole", found.intact ? "good" : "bad"), " ", found.text),
+      found.incidents.length > 0 && h("ul", found.incidents.slice(-10).map((one) => h("li", one))),
     );
   };
   which.input.addEventListener("change", () => drawRecords().catch((error) => toast(error.message, "error")));
   await Promise.all([drawRecords(), drawTokens()]);
   replace(
     root,
-    h("h2", {}, "Security"),
-    h("p", {}, "The audit records what was done and decided: names, numbers and fingerprints, never content. Each record covers the one before, so a change shows."),
-    h("div", { className: "row" }, which.element, button("Show again", drawRecords), button("Check the audit", verify)),
+    h("h2", "Security"),
+    h("p", "The audit records what was done and decided: names, numbers and fingerprints, never content. Each record covers the one before, so a change shows."),
+    h("div.row", which.element, button("Show again", drawRecords), button("Check the audit", verify)),
     verdict,
     records,
-    h("h2", {}, "Tokens"),
-    h("p", {}, "Whoever holds one of these acts for you, within its scopes. Browsers that are signed in are called page."),
+    h("h2", "Tokens"),
+    h("p", "Whoever holds one of these acts for you, within its scopes. Browsers that are signed in are called page."),
     tokens,
-    h("p", { className: "hint" }, "A new one is made in a terminal: annabelle tokens add NAME --kind device"),
+    h("p.hint", "A new one is made in a terminal: annabelle tokens add NAME --kind device"),
   );
 }
 
@@ -66,7 +66,7 @@ function tokenTable(rows, redraw) {
     await redraw();
   };
   const columns = [
-    { label: "Token", cell: (one) => h("code", {}, one.name) },
+    { label: "Token", cell: (one) => h("code", one.name) },
     { label: "Kind", cell: (one) => one.kind },
     { label: "May", cell: (one) => one.scopes.join(", ") },
     { label: "Last used", cell: (one) => (one.lastUsedAt ? time(one.lastUsedAt) : "never") },

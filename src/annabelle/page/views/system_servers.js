@@ -17,8 +17,8 @@ export async function show(root) {
   await draw();
   replace(
     root,
-    h("h2", {}, "Servers"),
-    h("p", {}, "Each server brings tools. Servers you add yourself, in config/external-mcps.json of the home, wait for your yes."),
+    h("h2", "Servers"),
+    h("p", "Each server brings tools. Servers you add yourself, in config/external-mcps.json of the home, wait for your yes."),
     list,
   );
   return poll(3, draw);
@@ -27,7 +27,7 @@ export async function show(root) {
 function serverCard(server, redraw) {
   const body = h("div");
   const card = details(
-    [h("strong", {}, server.name), " ", badge(stateOf(server), server.missing ? "wait" : COLOURS[server.state]), h("span", { className: "hint" }, ` ${server.label} · ${server.tools} tools`)],
+    [h("strong", server.name), " ", badge(stateOf(server), server.missing ? "wait" : COLOURS[server.state]), h("span.hint", ` ${server.label} · ${server.tools} tools`)],
     body,
     { className: `card${HELD.includes(server.state) ? " question" : ""}`, data: { server: server.name } },
   );
@@ -58,20 +58,19 @@ function fillCard(body, server, redraw) {
   };
   replace(
     body,
-    server.missing && h("p", {}, server.missing),
-    server.lastError && !held && h("p", { className: "problem" }, server.lastError),
-    h("p", { className: "hint" }, facts.filter(Boolean).join(" · "), server.startedAt && [" · since ", time(server.startedAt)]),
+    server.missing && h("p", server.missing),
+    server.lastError && !held && h("p.problem", server.lastError),
+    h("p.hint", facts.filter(Boolean).join(" · "), server.startedAt && [" · since ", time(server.startedAt)]),
     review,
     tools,
     h(
-      "div",
-      { className: "row" },
+      "div.row",
       !held && button("Restart", restart, { "aria-label": `Restart ${server.name}` }),
-      h("a", { className: "button", href: `#/system/logs/${server.name}` }, "Log"),
+      h("a.button", { href: `#/system/logs/${server.name}` }, "Log"),
     ),
   );
-  if (server.kind !== "builtin") drawReview(review, server, redraw).catch((error) => replace(review, h("p", { className: "problem" }, error.message)));
-  if (server.available) drawTools(tools, server.name).catch((error) => replace(tools, h("p", { className: "problem" }, error.message)));
+  if (server.kind !== "builtin") drawReview(review, server, redraw).catch((error) => replace(review, h("p.problem", error.message)));
+  if (server.available) drawTools(tools, server.name).catch((error) => replace(tools, h("p.problem", error.message)));
 }
 
 async function drawTools(place, name) {
@@ -80,7 +79,7 @@ async function drawTools(place, name) {
     place,
     details(
       `Tools (${found.length})`,
-      h("ul", {}, found.map((one) => h("li", {}, h("code", {}, one.name), " ", one.annotations.read_only && badge("only reads"), " ", toolSentence(one.description)))),
+      h("ul", found.map((one) => h("li", h("code", one.name), " ", one.annotations.read_only && badge("only reads"), " ", toolSentence(one.description)))),
     ),
   );
 }
@@ -100,12 +99,11 @@ async function drawReview(place, server, redraw) {
   };
   replace(
     place,
-    found.held && h("p", {}, "It is held back: ", found.why),
-    found.diff && [h("h3", {}, server.state === "quarantined" ? "What has changed since you accepted it" : "What you would accept"), diffBlock(found.diff)],
+    found.held && h("p", "It is held back: ", found.why),
+    found.diff && [h("h3", server.state === "quarantined" ? "What has changed since you accepted it" : "What you would accept"), diffBlock(found.diff)],
     details("What it is", codeBlock([...found.entry, "", ...found.server].join("\n"))),
     h(
-      "div",
-      { className: "row" },
+      "div.row",
       found.held && button("Accept", accept, { className: "primary", "aria-label": `Accept ${server.name}` }),
       found.held !== "rejected" && button("Reject", reject, { className: "danger", "aria-label": `Reject ${server.name}` }),
     ),
@@ -114,5 +112,5 @@ async function drawReview(place, server, redraw) {
 
 function diffBlock(text) {
   const kind = (line) => (/^(---|\+\+\+|@@)/.test(line) ? "hint" : { "+": "added", "-": "removed" }[line[0]] ?? "");
-  return h("pre", { className: "code diff", tabIndex: 0 }, text.split("\n").map((line) => h("span", { className: kind(line) }, `${line}\n`)));
+  return h("pre.code.diff", { tabIndex: 0 }, text.split("\n").map((line) => h("span", { className: kind(line) }, `${line}\n`)));
 }

@@ -8,7 +8,7 @@ const SOURCES = { environment: "set by the environment", home: "set by you" };
 export async function show(root, place) {
   const { settings } = await get("/settings");
   const waiting = h("div", { role: "status" });
-  const none = h("p", { className: "empty", hidden: true }, "No setting is like this.");
+  const none = h("p.empty", { hidden: true }, "No setting is like this.");
   const rows = settings.map((one) => settingRow(one, tellRestart));
   const search = makeField({ name: "search", label: "Search settings", kind: "search", value: place.query.get("search") ?? "" });
   const changed = makeField({ name: "changed", label: "Only those that are set", kind: "checkbox" });
@@ -31,10 +31,10 @@ export async function show(root, place) {
   filter();
   replace(
     root,
-    h("h2", {}, "Settings"),
-    h("p", {}, "A setting comes from the environment, else from config/settings.env in the home, else it has its default."),
+    h("h2", "Settings"),
+    h("p", "A setting comes from the environment, else from config/settings.env in the home, else it has its default."),
     waiting,
-    h("div", { className: "row settings-search" }, search.element, changed.element),
+    h("div.row.settings-search", search.element, changed.element),
     rows.map((one) => one.element),
     none,
   );
@@ -49,12 +49,12 @@ function settingRow(setting, onChange) {
     const shown = one.kind === "secret" ? (one.isSet ? "••••••••" : "not set") : one.value || "empty";
     replace(
       summary,
-      h("code", {}, one.name),
-      h("span", { className: "value" }, shown),
+      h("code", one.name),
+      h("span.value", shown),
       SOURCES[one.origin] && [badge(SOURCES[one.origin], "good"), " "],
       one.restartNeeded && [badge("restart needed", "wait"), " "],
       one.problem && badge("not valid", "bad"),
-      h("span", { className: "hint" }, " ", one.description),
+      h("span.hint", " ", one.description),
     );
   };
   const save = async (value) => {
@@ -70,7 +70,7 @@ function settingRow(setting, onChange) {
 }
 
 function fillRow(body, setting, save) {
-  const problem = h("p", { className: "problem", role: "alert" }, setting.problem ?? "");
+  const problem = h("p.problem", { role: "alert" }, setting.problem ?? "");
   const field = makeField(fieldOf(setting));
   const send = async (value) => {
     // Empty, it would be taken out: nobody sees whether there is one.
@@ -85,15 +85,14 @@ function fillRow(body, setting, save) {
   const read = () => (setting.kind === "switch" ? String(field.read()) : String(field.input.value));
   replace(
     body,
-    setting.origin === "environment" && h("p", { className: "hint" }, "The environment sets it, and the environment comes before what is set here."),
+    setting.origin === "environment" && h("p.hint", "The environment sets it, and the environment comes before what is set here."),
     problem,
     setting.terminalOnly
-      ? [h("p", {}, "It reaches beyond this home, so it is set in a terminal:"), codeBlock(`annabelle config set ${setting.name}`)]
+      ? [h("p", "It reaches beyond this home, so it is set in a terminal:"), codeBlock(`annabelle config set ${setting.name}`)]
       : [
           field.element,
           h(
-            "div",
-            { className: "row" },
+            "div.row",
             button("Save", () => send(read()), { className: "primary", "aria-label": `Save ${setting.name}` }),
             setting.origin === "home" && button("Back to the default", () => send(null), { "aria-label": `Put ${setting.name} back to its default` }),
           ),

@@ -1,7 +1,7 @@
 // The turns of late, and one of them as a waterfall: what happened when, in which layer, and what it took.
 import { get } from "../api.js";
 import { badge, button, codeBlock, count, details, h, money, pairs, replace, table, time } from "../dom.js";
-import { onNews } from "../live.js";
+import { joinNewest, onNews } from "../live.js";
 import { markdown } from "../markdown.js";
 import { plotWidth, rowPlot } from "../plot.js";
 
@@ -22,29 +22,29 @@ const REASONS = {
 
 export async function render(root, { rest }) {
   const [id] = rest;
-  const older = [];
+  const list = { turns: [], more: true };
   const draw = async () => {
     if (id) drawTrace(root, await get(`/traces/${encodeURIComponent(id)}`));
-    else drawTurns(root, (await get("/traces", { limit: PAGE })).turns, older);
+    else drawTurns(root, (await get("/traces", { limit: PAGE })).turns, list);
   };
   await draw();
   const isRead = () => root.contains(document.activeElement) || root.querySelector("li details[open], .tool[open]");
   return onNews(async () => isRead() || draw(), ["done"]);
 }
 
-function drawTurns(root, newest, older) {
-  const place = h("div");
+function drawTurns(root, newest, list) {
+  list.turns = joinNewest(newest, list.turns, (one) => one.messageId);
+  if (list.turns.length === newest.length) list.more = newest.length === PAGE;
   const more = button("Show older turns", async () => {
-    const found = (await get("/traces", { limit: PAGE, before: [...newest, ...older].at(-1).position })).turns;
-    older.push(...found);
-    list(found.length === PAGE);
+    const found = (await get("/traces", { limit: PAGE, before: list.turns.at(-1).position })).turns;
+    list.turns.push(...found);
+    list.more = found.length === PAGE;
+    draw();
   });
-  const list = (goesOn) => {
-    const known = new Set(newest.map((one) => one.messageId));
-    replace(place, turnTable([...newest, ...older.filter((one) => !known.has(one.messageId))]), goesOn && more);
-  };
-  list(newest.length === PAGE);
-  replace(root, h("h1", {}, "Traces"), h("p", {}, "How each answer came about: prompts, tools, scans, tokens and money."), place);
+  const place = h("div");
+  const draw = () => replace(place, turnTable(list.turns), list.more && more);
+  draw();
+  replace(root, h("h1", "Traces"), h("p", "How each answer came about: prompts, tools, scans, tokens and money."), place);
 }
 
 function turnTable(turns) {
@@ -66,8 +66,8 @@ function drawTrace(root, trace) {
   const width = plotWidth(root);
   replace(
     root,
-    h("h1", {}, "How it came about"),
-    h("p", {}, h("a", { href: "#/traces" }, "‹ All turns")),
+    h("h1", "How it came about"),
+    h("p", h("a", { href: "#/traces" }, "‹ All turns")),
     saidSection(trace, find("turn.finished")),
     factList(trace, find("model.called", "model.called_aside"), find("tool.finished", "tool.failed")),
     errorSection(trace.events.filter(isError)),
@@ -86,15 +86,15 @@ function drawTrace(root, trace) {
 function section(title, ...content) {
   const shown = content.flat(Infinity).filter(Boolean);
   const open = ["Errors", "In words", "Waterfall"].includes(title) || !matchMedia("(max-width: 45rem)").matches;
-  return shown.length ? h("section", { "aria-label": title }, details(h("h2", {}, title), shown, { open })) : null;
+  return shown.length ? h("section", { "aria-label": title }, details(h("h2", title), shown, { open })) : null;
 }
 
 function saidSection(trace, finished) {
   const asked = trace.messages.map((one) =>
-    h("article", { className: "message own" }, h("div", { className: "plain" }, one.text), h("p", { className: "hint" }, time(one.createdAt), " · ", badge(one.state, STATES[one.state]), " · ", h("a", { href: `#/chat/${one.threadId}?at=${one.position}` }, "in the chat"))),
+    h("article.message.own", h("div.plain", one.text), h("p.hint", time(one.createdAt), " · ", badge(one.state, STATES[one.state]), " · ", h("a", { href: `#/chat/${one.threadId}?at=${one.position}` }, "in the chat"))),
   );
   const answers = finished.map((one) => spoken(one.content["gen_ai.output.messages"])).filter(Boolean);
-  return [asked, answers.map((words) => h("article", { className: "message agent" }, markdown(words)))];
+  return [asked, answers.map((words) => h("article.message.agent", markdown(words)))];
 }
 
 function spoken(encoded) {
@@ -126,8 +126,8 @@ function errorSection(failed) {
   // The thinker says why a call failed which the hub has told before.
   const explained = new Set(failed.filter((one) => one.event === "tool.returned").map((one) => one.data.call_id));
   const told = failed.filter((one) => one.event !== "tool.finished" || !explained.has(one.data.call_id));
-  const shown = told.map((one) => h("li", {}, h("strong", {}, one.event), " ", brief(one), ` after ${duration(one.offsetMs)}`));
-  return section("Errors", h("ul", { className: "problem" }, shown));
+  const shown = told.map((one) => h("li", h("strong", one.event), " ", brief(one), ` after ${duration(one.offsetMs)}`));
+  return section("Errors", h("ul.problem", shown));
 }
 
 function layerOf(event) {
@@ -141,15 +141,15 @@ function waterfall(trace) {
     const wide = Math.min(Math.max((one.durationMs / whole) * 100, 0.5), 100 - left);
     const layer = layerOf(one);
     const line = [
-      h("span", { className: "offset" }, duration(one.offsetMs)),
-      h("span", { className: "lane", "aria-hidden": "true" }, h("span", { className: `span ${layer} ${isError(one) ? "failed" : ""}`, style: { left: `${left}%`, width: `${wide}%` } })),
-      h("span", { className: "what" }, badge(layer), " ", h("strong", {}, one.event), one.durationMs > 0 && ` ${duration(one.durationMs)}`, isError(one) && [" ", badge("error", "bad")], " ", brief(one)),
+      h("span.offset", duration(one.offsetMs)),
+      h("span.lane", { "aria-hidden": "true" }, h("span", { className: `span ${layer} ${isError(one) ? "failed" : ""}`, style: { left: `${left}%`, width: `${wide}%` } })),
+      h("span.what", badge(layer), " ", h("strong", one.event), one.durationMs > 0 && ` ${duration(one.durationMs)}`, isError(one) && [" ", badge("error", "bad")], " ", brief(one)),
     ];
-    return h("li", {}, details(line, [codeBlock(one.data), Object.entries(one.content).map(([name, value]) => [h("p", { className: "hint" }, name), codeBlock(value)])]));
+    return h("li", details(line, [codeBlock(one.data), Object.entries(one.content).map(([name, value]) => [h("p.hint", name), codeBlock(value)])]));
   });
   return [
-    h("p", { className: "hint" }, "Bars show when something ran: ", ["hub", "thinker", "server"].map((one) => [h("span", { className: `key ${one}` }), `${one} `]), ". Each line opens to its details."),
-    h("ol", { className: "waterfall" }, rows),
+    h("p.hint", "Bars show when something ran: ", ["hub", "thinker", "server"].map((one) => [h("span", { className: `key ${one}` }), `${one} `]), ". Each line opens to its details."),
+    h("ol.waterfall", rows),
   ];
 }
 
@@ -183,7 +183,7 @@ function promptPart(data, width) {
   ];
   const rows = layers.map(([label, value]) => ({ label, told: `${count(value)} tokens`, parts: [{ value, title: `${label}: ${value} tokens` }] }));
   const columns = [{ label: "Layer", cell: ([name]) => name }, { label: "Tokens", cell: ([, value]) => count(value) }];
-  return [h("p", {}, `${told.filter(Boolean).join("; ")}.`), data.trouble && h("p", { className: "problem" }, data.trouble.join(" ")), rows.length && rowPlot(rows, width, "Tokens of each layer of the prompt."), details("As a table", table(columns, layers, { caption: "Layers of the prompt" }))];
+  return [h("p", `${told.filter(Boolean).join("; ")}.`), data.trouble && h("p.problem", data.trouble.join(" ")), rows.length && rowPlot(rows, width, "Tokens of each layer of the prompt."), details("As a table", table(columns, layers, { caption: "Layers of the prompt" }))];
 }
 
 function offerPart(data) {
@@ -196,7 +196,7 @@ function offerPart(data) {
     { label: "Score", cell: (one) => (scores.has(one.name) ? scores.get(one.name).toFixed(2) : "–") },
   ];
   return [
-    h("p", {}, `${count(data.selected)} of ${count(data.total)} tools were offered, chosen by ${data.method}; a score of ${(data.cutoff ?? 0).toFixed(2)} was needed to fit.`),
+    h("p", `${count(data.selected)} of ${count(data.total)} tools were offered, chosen by ${data.method}; a score of ${(data.cutoff ?? 0).toFixed(2)} was needed to fit.`),
     table(columns, rows, { caption: "Tools offered, and why" }),
   ];
 }
@@ -222,7 +222,7 @@ function compressionPart(cycles, whole, width) {
     { label: "Took", cell: (one) => duration(one.durationMs) },
   ];
   const told = whole.map(({ data }) =>
-    h("p", {}, `Together: ${count(data.tokens_before)} → ${count(data.tokens_after)} tokens (${percent(data.ratio)}), shortened in ${count(data.shortened)} of ${count(data.cycles)} cycles, ${count(data.recoveries)} recoveries, ${count(data.context_losses)} times something was missed later; the turn ${data.success ? "succeeded" : "failed"}.`),
+    h("p", `Together: ${count(data.tokens_before)} → ${count(data.tokens_after)} tokens (${percent(data.ratio)}), shortened in ${count(data.shortened)} of ${count(data.cycles)} cycles, ${count(data.recoveries)} recoveries, ${count(data.context_losses)} times something was missed later; the turn ${data.success ? "succeeded" : "failed"}.`),
   );
   return [told, rowPlot(rows, width, "Tokens before and after compression in each cycle."), table(columns, cycles, { caption: "Compression in each cycle" })];
 }
@@ -254,11 +254,11 @@ function toolParts(find) {
     return details(
       [h("span", { className: `state ${failed ? "failure" : "success"}`, "aria-label": failed ? "failed" : "done" }, failed ? "✗" : "✓"), ` ${one.data.tool}, ${duration(one.durationMs)}`, code && [" ", badge(code, "bad")]],
       [
-        judged.length > 0 && h("p", {}, `Policy: ${judged.join("; ")}`),
-        scans.length > 0 && h("p", {}, `Scans: ${scans.join("; ")}`),
+        judged.length > 0 && h("p", `Policy: ${judged.join("; ")}`),
+        scans.length > 0 && h("p", `Scans: ${scans.join("; ")}`),
         block("Arguments", one.content["gen_ai.tool.call.arguments"]),
         block("Result", one.content["gen_ai.tool.call.result"]),
-        !one.data.call_id && h("p", { className: "hint" }, "Looked up before the model was asked."),
+        !one.data.call_id && h("p.hint", "Looked up before the model was asked."),
       ],
       { className: "tool" },
     );
@@ -266,7 +266,7 @@ function toolParts(find) {
 }
 
 function block(title, value) {
-  return value ? [h("p", { className: "hint" }, title), codeBlock(value)] : null;
+  return value ? [h("p.hint", title), codeBlock(value)] : null;
 }
 
 function scanTable(scans) {
