@@ -68,7 +68,7 @@ def test_a_new_skill_that_the_hub_did_not_take_can_be_sent_again(visit: Visit, m
 def test_a_form_that_lacks_what_it_needs_is_not_sent(visit: Visit) -> None:
     page = visit.sign_in()
     visit.go("memory")
-    page.get_by_text("Add a fact").click()
+    page.get_by_text("Add a fact", exact=True).click()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.method))
     page.get_by_role("button", name="Remember it").click()
