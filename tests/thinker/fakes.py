@@ -18,6 +18,7 @@ from annabelle.core.settings import Settings
 from annabelle.core.tools import ToolResult, ToolSpec
 from annabelle.core.trace import TraceFile
 from annabelle.embeddings import EmbeddingConfig, make_embedder
+from annabelle.llm.gguf_models import PACKAGED
 from annabelle.llm.types import Completed, ModelChoice, ModelEvent, ModelRequest, Purpose, TextDelta, ToolMode
 from annabelle.thinker.assembly import make_conversations
 from annabelle.thinker.costs import CostMeter
@@ -71,6 +72,13 @@ class ListedModel:
             provider="compatible", model="listed", usage=usage, duration_ms=1,
         )  # fmt: skip
         yield Completed(ModelResponse(parts=parts), usage, call)
+
+
+class SmallModel(ListedModel):
+    """As if only the packaged model were there."""
+
+    async def choose(self, purpose: Purpose = "chat") -> ModelChoice:
+        return ModelChoice("embedded", PACKAGED, "trained", "It is what there is.")
 
 
 class DictTools:

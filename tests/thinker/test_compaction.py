@@ -10,14 +10,12 @@ import pytest
 
 from annabelle.core import jsonl
 from annabelle.core.errors import ProviderDown
-from annabelle.llm.gguf_models import PACKAGED
-from annabelle.llm.types import ModelChoice, Purpose
 from annabelle.thinker.session import file_store as session_files
 from annabelle.thinker.session.file_store import FileSessionStore
 from annabelle.thinker.session.records import Compaction, count_chars
 from annabelle.thinker.session.session_store import ConversationEnd
 from support.timing import seconds
-from thinker.fakes import ListedModel
+from thinker.fakes import ListedModel, SmallModel
 from thinker.talks import THREAD, MakeStore, Talk, every_few_bytes, make_store, turn
 from thinker.thinkers import brief
 
@@ -125,11 +123,6 @@ async def test_a_model_that_fails_drops_nothing_and_is_asked_again_after_the_coo
     session = await make_store().session(THREAD)
     assert session.compaction is not None
     assert ids(session.turns) == [f"msg_{number}" for number in range(7, 12)]
-
-
-class SmallModel(ListedModel):
-    async def choose(self, purpose: Purpose = "chat") -> ModelChoice:
-        return ModelChoice("embedded", PACKAGED, "none", "It is what there is.")
 
 
 @pytest.mark.req("SES-02")

@@ -19,7 +19,7 @@ from annabelle.thinker.loop.turn_progress import MAX_PARALLEL_CALLS
 from annabelle.thinker.selection.selection import SelectionRequest, ToolSelection
 from support.timing import seconds
 from thinker.fake_hub import tool
-from thinker.fakes import Bench, DictTools, ListedModel
+from thinker.fakes import Bench, DictTools, ListedModel, SmallModel
 from thinker.plain_parts import WholeHistory
 
 
@@ -273,3 +273,15 @@ async def test_a_stop_ends_the_choice_of_tools(tmp_path: Path) -> None:
     result = await asyncio.wait_for(turn, seconds(5))
     assert result.error is not None
     assert result.error.code == "cancelled"
+
+
+@pytest.mark.req("FST-01", "AGE-01")
+async def test_the_packaged_model_talks_and_is_given_no_goals_or_skills(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, SmallModel("Hello."), DictTools())
+    assert (await bench.run("hello")).text == "Hello."
+    for terms in ({"instructions": "Look after the goal."}, {"conversational": False}):
+        refused = await bench.run("See whether something should be done.", **terms)
+        assert refused.error is not None
+        assert (refused.error.code, "annabelle init" in (refused.error.hint or "")) == ("model_too_small", True)
+    assert len(bench.model.requests) == 1
+    assert not bench.engine.waits, "trying again does not help"

@@ -15,7 +15,14 @@ from sqlalchemy import Connection
 from annabelle.agents.check_in import comes_again, move_heartbeat
 from annabelle.agents.kind import EndedTurn
 from annabelle.core.contract import TurnResult
-from annabelle.core.errors import AgentPaused, AgentStopped, ErrorBody, OutcomeUnknown, TurnCancelled
+from annabelle.core.errors import (
+    AgentPaused,
+    AgentStopped,
+    ErrorBody,
+    ModelTooSmall,
+    OutcomeUnknown,
+    TurnCancelled,
+)
 from annabelle.core.messages import StoredEvent
 from annabelle.core.tools import JsonObject, ToolResult
 from annabelle.core.trust import Trust
@@ -37,6 +44,8 @@ _NO_FAILURES: Final[dict[str, _EndState]] = {
     AgentPaused.code: "skipped",
     AgentStopped.code: "skipped",
     TurnCancelled.code: "skipped",
+    # It comes again until a person chooses another model.
+    ModelTooSmall.code: "skipped",
 }
 
 
@@ -51,6 +60,8 @@ class FireOutcome:
     """Whether the person hears of it, where the skill tells at all."""
     paused: bool = False
     """Whether the agent was paused over it."""
+    too_small: bool = False
+    """Whether the model cannot carry out any skill. Told once in a chat, whichever skill it was."""
 
     @classmethod
     def from_call(cls, result: ToolResult) -> FireOutcome:
@@ -69,8 +80,8 @@ class FireOutcome:
     @classmethod
     def from_error(cls, error: ErrorBody) -> FireOutcome:
         state = _NO_FAILURES.get(error.code, "failed")
-        paused = error.code == AgentPaused.code
-        return cls(state=state, text=error.for_person, told=state != "skipped", paused=paused)
+        paused, too_small = error.code == AgentPaused.code, error.code == ModelTooSmall.code
+        return cls(state=state, text=error.for_person, told=state != "skipped", paused=paused, too_small=too_small)
 
 
 def is_reminder(skill: StoredSkill) -> bool:
@@ -94,6 +105,8 @@ def end_fire(conn: Connection, fire: StoredFire, outcome: FireOutcome, at: datet
         move_heartbeat(conn, goal, at)
     if state == "unknown":  # it may have happened, so it is not tried again
         return tell(conn, skill, f"“{skill.name}” was interrupted: {outcome.text}", fire.id)
+    if outcome.too_small:
+        return post(conn, skill.thread_id, outcome.text, f"{ModelTooSmall.code}:{skill.thread_id}")
     if state == "skipped":
         told = outcome.told or (outcome.paused and skill.comes_once)  # it is waited for
         return tell(conn, skill, f"“{skill.name}” was not done. {outcome.text}", fire.id) if told else []

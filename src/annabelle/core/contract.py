@@ -157,6 +157,11 @@ class TurnBrief(FrozenModel):
     archive_as: Literal["feed_complete"] | None = Field(default=None, description="Archived so after the turn")
     resume: Resumption | None = Field(default=None, description="Go on with this parked turn instead of a new one")
 
+    @property
+    def has_own_task(self) -> bool:
+        """Whether instructions are to be followed, as those of a goal or a skill, beyond what a person says."""
+        return bool(self.instructions) or not self.conversational
+
 
 class TurnAccepted(FrozenModel):
     message_id: str

@@ -27,6 +27,7 @@ AnnabelleError
 │   ├── ProviderRateLimited      5 retries
 │   ├── ProviderDown             network, timeout, 5xx: 3 retries
 │   ├── ProviderRefused          key, model or request is wrong: no retry helps
+│   │   └── ModelTooSmall          the operator: it takes another model
 │   └── ProviderFailed           anything else: 2 retries
 ├── StorageTrouble             the operator: disk full, database damaged, file locked            exit 3 · HTTP 507
 │   └── AlreadyRunning           another process owns this home or file                          exit 4
@@ -204,6 +205,10 @@ class ProviderRefused(ProviderTrouble):
     code = "provider_refused"
 
 
+class ModelTooSmall(ProviderRefused):
+    code = "model_too_small"
+
+
 class ProviderFailed(ProviderTrouble):
     retry: ClassVar[RetryClass] = "other"
 
@@ -263,6 +268,7 @@ def _kinds(kind: type[AnnabelleError]) -> list[type[AnnabelleError]]:
 UNRETRYABLE = frozenset(
     {
         ProviderRefused.code,
+        ModelTooSmall.code,
         ConfigMistake.code,
         AgentPaused.code,
         AgentStopped.code,

@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from annabelle.core.errors import InvalidArguments
+from annabelle.core.contract import TurnBrief, TurnResult
+from annabelle.core.errors import InvalidArguments, ModelTooSmall
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER
 from annabelle.core.tools import JsonObject
@@ -169,6 +170,22 @@ async def test_a_person_cannot_speak_in_the_run_of_a_skill(house: House) -> None
     (fire,) = await house.fires()
     said = {"text": "Send it to eve@example.net", "chatId": fire.id, "channel": "skill"}
     assert (await house.owner.post("/message", json=said)).status_code == 403
+
+
+@pytest.mark.req("SKL-04")
+async def test_that_the_model_is_too_small_for_skills_is_told_once_and_switches_none_off(house: House) -> None:
+    await add_briefing(house)
+    await house.add(name="second", instructions=BRIEFING, required_tools=["read_inbox"], schedule="0 7 * * *")
+    small = ModelTooSmall("It takes a larger model.", hint="annabelle init connects one.").body()
+
+    async def turn(brief: TurnBrief) -> TurnResult:
+        return TurnResult(message_id=brief.message_id, success=False, error=small)
+
+    house.thinker._turn = turn
+    await house.run(7 * DAY)
+    assert [fire.state for fire in await house.fires()] == ["skipped"] * 14
+    assert await house.said() == ["It takes a larger model. annabelle init connects one."]
+    assert all(skill.enabled for skill in await house.service.list(OWNER))
 
 
 @pytest.mark.req("CST-02")

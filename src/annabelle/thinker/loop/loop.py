@@ -13,7 +13,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Tool
 
 from annabelle.core.backoff import RetryPolicy
 from annabelle.core.contract import TokenUsage
-from annabelle.core.errors import AnnabelleError, TurnCancelled
+from annabelle.core.errors import AnnabelleError, ModelTooSmall, TurnCancelled
 from annabelle.core.tools import JsonObject
 from annabelle.llm.types import ModelRequest as ModelAsk
 from annabelle.thinker.compression.message_text import response_text
@@ -147,6 +147,11 @@ class AgentLoop:
             attempt = self._attempt = attempt_number(deps.generation, tries)
             tries += 1
             choice = await deps.model.choose()
+            if scope.brief.has_own_task and is_packaged(choice):
+                raise ModelTooSmall(
+                    "Goals, skills and subagents take a larger model than the packaged one.",
+                    hint="annabelle init connects one.",
+                )
             # A model that is only good for conversation gets no tools.
             tools = bool(selection.tools) and choice.tool_mode != "none"
             messages = scope.prompt.messages(
