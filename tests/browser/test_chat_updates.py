@@ -181,3 +181,16 @@ def test_a_rule_is_answered_in_the_chat_and_counted_until_then(visit: Visit, hub
     expect(card).to_have_count(0)
     assert [one["state"] for one in hub.http.get("/rules").json()["rules"]] == ["active"]
     assert (visit.foreign, visit.errors) == ([], [])
+
+
+@pytest.mark.req("UX-02")
+def test_conversations_of_other_places_are_named_in_words(visit: Visit, hub: HubProcess, model: ScriptedServer) -> None:
+    model.rules(Rule(match="swim", reply=Reply(text="When?")))
+    hub.say("I want to swim", channel="goal_creation", chatId="chat_swim")
+    hub.say("swim from afar", channel="cli", chatId="terminal")
+    page = visit.sign_in()
+    listed = page.get_by_role("navigation", name="Conversations").get_by_role("listitem")
+    expect(listed.filter(has_text="I want to swim")).to_contain_text("a new goal")
+    expect(listed.filter(has_text="swim from afar")).to_contain_text("the terminal")
+    listed.filter(has_text="swim from afar").get_by_role("link").click()
+    expect(page.get_by_text("Answer in the terminal")).to_be_visible()

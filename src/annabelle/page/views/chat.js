@@ -1,6 +1,6 @@
 // Conversations of every channel in one list, and one of them with its live turns.
 import { get, getBlob, hubNow, Outbox, post, upload } from "../api.js";
-import { badge, button, bytes, describeError, details, h, money, onEnter, replace, time, toast, valueList } from "../dom.js";
+import { badge, button, bytes, capitalize, describeError, details, h, money, onEnter, replace, time, toast, valueList } from "../dom.js";
 import { drawRows, onNews } from "../live.js";
 import { markdown } from "../markdown.js";
 import { approvalCard, approvalState, isOffered, ruleCard } from "./inbox.js";
@@ -14,6 +14,8 @@ const RECEIVED_AT = /^.*\/(?:[\d-]{18}[0-9a-f]{4}-)?/;
 const NAMES_FILE = /^(office_|filer_(read|create|update|move|copy)_file$)/;
 const UNFINISHED = ["queued", "running"];
 const OWN = { channel: "page", chatId: "main" };
+// What a channel is called for people, where that is not its name.
+const PLACES = { page: "a new conversation", cli: "the terminal", goal: "a goal", goal_creation: "a new goal", user_agent: "all your goals" };
 
 export async function render(root, place) {
   const list = h("nav.threads", { "aria-label": "Conversations" });
@@ -40,7 +42,11 @@ export async function render(root, place) {
 }
 
 function threadName(thread) {
-  return thread.title ?? (thread.channel === "page" ? "A new conversation" : thread.chatId);
+  return thread.title ?? capitalize(PLACES[thread.channel] ?? thread.chatId);
+}
+
+function placeName(channel) {
+  return PLACES[channel] ?? channel;
 }
 
 /** Returns what draws the list again. */
@@ -70,7 +76,7 @@ function drawThreads(list, threads, wanted) {
 }
 
 function threadLink(thread, current) {
-  const about = [time(thread.updatedAt), thread.channel !== "page" && ` · ${thread.channel}`, thread.endedAt && " · ended"];
+  const about = [time(thread.updatedAt), thread.channel !== "page" && ` · ${placeName(thread.channel)}`, thread.endedAt && " · ended"];
   const parts = [h("span.beginning", threadName(thread)), h("span.hint", about)];
   return h("li", h("a", { href: `#/chat/${thread.id}`, "aria-current": current && "page" }, parts));
 }
@@ -79,7 +85,7 @@ function threadLink(thread, current) {
 async function findMessages(q, before = null) {
   const { messages, moreBefore } = await get("/threads/search", { q, limit: 30, before });
   const hit = (one) =>
-    h("li", h("a", { href: `#/chat/${one.threadId}?at=${one.position}` }, h("span", one.excerpt), h("br"), one.channel, " · ", time(one.createdAt)));
+    h("li", h("a", { href: `#/chat/${one.threadId}?at=${one.position}` }, h("span", one.excerpt), h("br"), placeName(one.channel), " · ", time(one.createdAt)));
   const none = moreBefore !== null ? "Nothing was found so far." : before === null ? "Nothing was found." : "That was all.";
   const more = button("Search further back", async () => more.replaceWith(...(await findMessages(q, moreBefore))));
   return [messages.length ? h("ul", messages.map(hit)) : h("p.empty", none), moreBefore !== null && more].filter(Boolean);
@@ -151,7 +157,7 @@ class Conversation {
   /** What is said in a chat app is answered there, so here one can only read along. */
   form() {
     if (this.thread && (!["page", "goal", "goal_creation", "user_agent", "api", "terminal"].includes(this.thread.channel) || this.thread.endedAt)) {
-      return h("p.hint", this.thread.endedAt ? "This conversation has ended." : `Answer in ${this.thread.channel}: what is said there stays there.`);
+      return h("p.hint", this.thread.endedAt ? "This conversation has ended." : `Answer in ${placeName(this.thread.channel)}: what is said there stays there.`);
     }
     this.files = [];
     this.input = h("textarea", { rows: 2, placeholder: "Write to Annabelle", "aria-label": "Your message", enterKeyHint: "send", value: sessionStorage.getItem(this.draft) ?? "" });
