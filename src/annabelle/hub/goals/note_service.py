@@ -146,7 +146,8 @@ class NoteService:
         goal = await self._database.read(lambda conn: goals.find_goal(conn, note.goal_id or ""))
         agent_id = self._registry.config.default.agent_id if goal is None else goal.agent_id
         url, user_id = (note.read_from or [""])[0], note.user_id
-        page = await self._links.read(LinkRequest(url=url, note_id=note.id, user_id=user_id, agent_id=agent_id))
+        asked = LinkRequest(url=url, note_id=note.id, user_id=user_id, agent_id=agent_id, goal_id=note.goal_id)
+        page = await self._links.read(asked)
         changes: JsonObject = {"title": _clean_title(page.title) or note.title, "content": page.content}
 
         def complete(conn: Connection) -> StoredNote:
