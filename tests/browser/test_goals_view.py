@@ -7,7 +7,11 @@ from itertools import pairwise
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
+from sqlalchemy import create_engine
 
+from annabelle.core.messages import OWNER
+from annabelle.store.database import sqlite_url
+from annabelle.store.goals import NewNote, add_note
 from browser.browsing import PHONE, Visit
 from support.scripted_model import Call, Reply, Rule, ScriptedServer
 
@@ -245,6 +249,37 @@ def test_notes_are_written_found_changed_and_deleted_and_those_from_outside_say_
     own.get_by_role("button", name="Delete").click()
     dialog(page, "Delete")
     expect(notes).to_contain_text("No note has all of these words.")
+    assert (visit.foreign, visit.errors) == ([], [])
+
+
+def keep_notes(visit: Visit, goal_id: str, count: int) -> None:
+    with create_engine(sqlite_url(visit.hub.home.database_file)).begin() as conn:
+        for number in range(count):
+            note = NewNote(user_id=OWNER, goal_id=goal_id, title=f"Etude {number}.", content="x", written_by="user")
+            add_note(conn, note)
+
+
+@pytest.mark.req("UX-02", "MEM-11")
+def test_older_notes_come_on_demand_and_stay_when_one_is_written(visit: Visit) -> None:
+    goal = make(visit, "Oboe")
+    keep_notes(visit, goal, 120)
+    visit.sign_in()
+    page = visit.go(f"goals/{goal}")
+    notes, older = page.locator(".note"), part(page, "Notes").get_by_role("button", name="Show older")
+    expect(notes).to_have_count(50)
+    expect(notes.first).to_contain_text("Etude 119.")
+    older.click()
+    expect(notes).to_have_count(100)
+    part(page, "Notes").get_by_role("button", name="Write a note").click()
+    dialog(page, "Keep it", Title="Reeds")
+    expect(notes.first).to_contain_text("Reeds")
+    expect(notes).to_have_count(100)
+    older.click()
+    expect(notes).to_have_count(121)
+    expect(older).to_be_hidden()
+    expect(notes.last).to_contain_text("Etude 0.")
+    part(page, "Notes").get_by_label("Search the notes").fill("etude")
+    expect(notes).to_have_count(50)
     assert (visit.foreign, visit.errors) == ([], [])
 
 

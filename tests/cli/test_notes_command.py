@@ -47,6 +47,20 @@ def test_a_note_is_kept_offered_to_a_goal_moved_found_and_deleted(running: dict[
     assert note["noteId"] in gone.stderr
 
 
+@pytest.mark.req("MEM-11", "THR-03")
+def test_older_notes_are_listed_page_by_page(running: dict[str, str]) -> None:
+    ids = [str(read(running, "add", f"Older {number}")["noteId"]) for number in range(3)]
+    page = run(running, "notes", "list", "--limit", "2").stdout
+    assert f"There may be more: --before {ids[1]}" in page
+    assert ids[0] not in page
+    last = run(running, "notes", "list", "--before", ids[1]).stdout
+    assert ids[0] in last
+    assert "There may be more" not in last
+    assert read(running, "search", "older", "--limit", "1")["before"] == ids[2]
+    assert "No older note has these words." in run(running, "notes", "search", "older", "--before", ids[0]).stdout
+    assert "There are no older notes." in run(running, "notes", "list", "--before", ids[0]).stdout
+
+
 def test_a_link_that_cannot_be_read_is_kept_and_said(running: dict[str, str]) -> None:
     said = run(running, "notes", "add", "--url", "https://example.org/scales").stdout
     assert "https://example.org/scales" in said

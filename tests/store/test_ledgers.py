@@ -9,8 +9,9 @@ from sqlalchemy import select
 
 from annabelle.core.contract import ModelCall, Reserve, TokenUsage
 from annabelle.core.errors import Conflict, NotFound
-from annabelle.store import cost_control, ledger, message_state, messages, sessions, tool_calls
+from annabelle.store import cost_control, goals, ledger, message_state, messages, sessions, tool_calls
 from annabelle.store.database import Database
+from annabelle.store.goals import NewGoal
 from annabelle.store.tables import model_calls
 from annabelle.store.tool_calls import NewToolCall, StartedToolCall
 
@@ -99,6 +100,22 @@ async def test_a_call_that_was_never_reserved_is_settled_all_the_same(db: Databa
     assert await db.write(lambda c: ledger.reserve_call(c, reserve("a"))) == "settled"
     (total,) = await db.read(lambda c: ledger.sum_usage(c, "owner"))
     assert total.open == 0
+
+
+@pytest.mark.req("CST-05")
+@pytest.mark.incident("I-30")
+async def test_a_call_outside_messages_counts_for_the_goal_it_names_if_it_is_the_persons_own(db: Database) -> None:
+    own, foreign = [
+        (await db.write(lambda c, who=who: goals.add_goal(c, NewGoal(user_id=who, agent_id="a", title="Oboe")))).id
+        for who in ("owner", "bob")
+    ]
+    for goal_id in (own, foreign, "goal_that_is_gone"):
+        asked = reserve(f"reserved:{goal_id}", message_id=None, goal_id=goal_id)
+        await db.write(lambda c, asked=asked: ledger.reserve_call(c, asked))
+        late = settled(f"late:{goal_id}", message_id=None).model_copy(update={"goal_id": goal_id})
+        await db.write(lambda c, late=late: ledger.settle_call(c, late))
+    totals = await db.read(lambda c: ledger.sum_usage(c, "owner", "goal"))
+    assert {one.key: one.calls for one in totals} == {own: 2, "": 4}
 
 
 @pytest.mark.incident("I-30")

@@ -41,7 +41,7 @@ _TOKEN_BUDGET: Final = 60_000
 _SYSTEM_TOOLS: Final = ("create_note", "emit_progress", "update_workspace")
 _FIRST_PAUSE: Final = timedelta(minutes=5)
 _MOST_FAILURES: Final = 5
-_NO_RETRY: Final = UNRETRYABLE - {AgentPaused.code}
+_MOST_DOUBLINGS: Final = 4
 _SILENT: Final = ErrorBody(code="internal_error", message="It ended without saying why.")
 
 
@@ -144,18 +144,34 @@ def queue_attempt(conn: Connection, task: StoredTask) -> str:
 def begin_again(conn: Connection, task: StoredTask, at: datetime) -> str:
     """Try a task again for its person, who may have done so long after it was made; returns its thread."""
     _check_room(conn, task)
-    tasks.reopen_task(conn, task.id, {"request": task.request | {"begun_at": at.isoformat()}})
-    return retry_task(conn, task)
+    return retry_task(conn, task, at)
 
 
-def retry_task(conn: Connection, task: StoredTask) -> str:
-    """Try a task again that is paused or has ended; returns its thread."""
+def retry_task(conn: Connection, task: StoredTask, begun_at: datetime | None = None) -> str:
+    """Try a task again that is paused or has ended; returns its thread. `begun_at` if its time begins again."""
+    request = {name: one for name, one in task.request.items() if name not in ("waits_for_agent", "spared_now")}
+    if begun_at is not None:
+        request["begun_at"] = begun_at.isoformat()
     again: JsonObject = {"state": "active", "next_try_at": None, "finished_at": None, "result": None}
-    again["failures"] = task.failures + 1
+    if task.request.get("spared_now"):
+        request["spared"] = task.attempt - task.failures + 1
+    else:
+        again["failures"] = task.failures + 1
+    again["request"] = request
     tasks.reopen_task(conn, task.id, again)
     if task.goal_id is not None:
         goals.set_goal_state(conn, task.goal_id, "working")
     return queue_attempt(conn, tasks.load_task(conn, task.id))
+
+
+def wait_for_agent(conn: Connection, task: StoredTask, why: str, at: datetime, *, spared: bool = False) -> datetime:
+    """Leave a task paused while its agent is; returns when to look again. `spared`: its attempt was no try."""
+    tried = task.attempt - task.failures if spared else 0
+    again = at + _FIRST_PAUSE * 2 ** min(tried, _MOST_DOUBLINGS)
+    request = task.request | {"waits_for_agent": True} | ({"spared_now": True} if spared else {})
+    changes: JsonObject = {"state": "paused", "next_try_at": again, "result": {"text": why}, "request": request}
+    tasks.change_task(conn, task.id, changes)
+    return again
 
 
 def cancel_task(conn: Connection, task: StoredTask, why: str, at: datetime, *, told: bool = True) -> list[StoredEvent]:
@@ -211,10 +227,18 @@ def _complete(conn: Connection, task: StoredTask, ended: EndedTurn) -> list[Stor
 
 
 def _fail(conn: Connection, task: StoredTask, ended: EndedTurn) -> list[StoredEvent]:
-    """Pause it until the next try, or give up. The error in its thread says when (THR-05)."""
+    """Pause it until the next try, or give up. The error in its thread says when (THR-05).
+
+    That its agent is paused, or may not spend more, is no failure of the task.
+    """
     error = ended.result.error or _SILENT
-    final = error.code in _NO_RETRY or task.failures + 1 >= _MOST_FAILURES
     answer = messages.find_answer(conn, ended.message.id)
+    if error.code == AgentPaused.code:
+        look_again = wait_for_agent(conn, task, error.for_person, ended.at, spared=True)
+        if answer is not None:
+            add_facts(conn, answer.id, {"retryable": True, "retry_at": look_again.isoformat()})
+        return []
+    final = error.code in UNRETRYABLE or task.failures + 1 >= _MOST_FAILURES
     again = ended.at + _FIRST_PAUSE * 2 ** min(task.failures, _MOST_FAILURES)
     if answer is not None:
         wait: JsonObject = {"attempt": task.failures + 1, "attempts": _MOST_FAILURES}
@@ -251,7 +275,7 @@ def _check_room(conn: Connection, task: NewTask | StoredTask) -> None:
 
 def _attempt_id(task: StoredTask) -> str:
     """Id of the message that is its latest attempt."""
-    return f"{task.id}_{task.failures}"
+    return f"{task.id}_{task.attempt}"
 
 
 def _note_cancelled(conn: Connection, task: StoredTask) -> list[StoredEvent]:
@@ -295,11 +319,11 @@ def _tell(
         conn, channel=channel, chat_id=chat_id, user_id=task.user_id, agent_id=task.agent_id or ""
     )
     facts = {"task_id": task.id, **(about or {})}
-    told = post(conn, own.id, text, f"{task.id}:{task.failures}:{key}", facts)
+    told = post(conn, own.id, text, f"{task.id}:{task.attempt}:{key}", facts)
     if heard_of is None:
         return told
     words = text if goal is None else f"{goal.title}: {text}"
-    return told + post(conn, find_report_thread(conn, heard_of), words, f"{task.id}:{task.failures}:{key}:told", facts)
+    return told + post(conn, find_report_thread(conn, heard_of), words, f"{task.id}:{task.attempt}:{key}:told", facts)
 
 
 KIND: Final[AgentKind] = TaskKind()

@@ -22,6 +22,7 @@ Url = Annotated[str | None, typer.Option("--url", help="Keep this link: its page
 Goal = Annotated[str | None, typer.Option("--goal", help="Id or title of a goal.")]
 ToGoal = Annotated[str | None, typer.Argument(metavar="[GOAL]", help="Id or title of a goal; without it, to none.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=500, help="At most so many.")]
+Before = Annotated[str | None, typer.Option("--before", metavar="NOTE", help="Go on behind this note.")]
 
 # A page may take as long as the searcher and the model may.
 _LINK_SECONDS: Final = 300.0
@@ -31,16 +32,18 @@ app = command_app("Keep notes and links, find them, and put them to your goals."
 
 @run_by_default(app)
 @app.command("list")
-def list_notes(goal: Goal = None, limit: Limit = 50, json: Json = False) -> None:
+def list_notes(goal: Goal = None, limit: Limit = 50, before: Before = None, json: Json = False) -> None:
     """List your notes, newest first."""
-    empty = 'There are no notes yet. annabelle notes add "Teacher" "Mrs. Novak, Tuesdays" keeps one.'
-    _print_found(_find(goal, "", limit), empty, json=json)
+    none = 'There are no notes yet. annabelle notes add "Teacher" "Mrs. Novak, Tuesdays" keeps one.'
+    empty = none if before is None else "There are no older notes."
+    _print_found(_find(goal, "", limit, before), empty, json=json)
 
 
 @app.command()
-def search(words: Words, goal: Goal = None, limit: Limit = 50, json: Json = False) -> None:
+def search(words: Words, goal: Goal = None, limit: Limit = 50, before: Before = None, json: Json = False) -> None:
     """Find notes by words, also among the Markdown notes of the workspace."""
-    _print_found(_find(goal, " ".join(words), limit), "No note has these words.", json=json)
+    empty = "No note has these words." if before is None else "No older note has these words."
+    _print_found(_find(goal, " ".join(words), limit, before), empty, json=json)
 
 
 @app.command()
@@ -92,9 +95,9 @@ def delete(note: Note, json: Json = False) -> None:
     print_outcome(one, f"Deleted: {clean(str(one['title']))}.", json=json)
 
 
-def _find(goal: str | None, words: str, limit: int) -> JsonObject:
-    query = {"q": words} | ({} if goal is None else {"goal": goal})
-    return get_json("/notes", limit=limit, **query)
+def _find(goal: str | None, words: str, limit: int, before: str | None) -> JsonObject:
+    given = {"goal": goal, "before": before}
+    return get_json("/notes", limit=limit, q=words, **{name: one for name, one in given.items() if one is not None})
 
 
 def _print_found(found: JsonObject, empty: str, *, json: bool) -> None:
@@ -107,8 +110,12 @@ def _print_found(found: JsonObject, empty: str, *, json: bool) -> None:
         for one in cast("list[JsonObject]", found["markdown"])
     ]
     print_rows(found, ("NOTE", "CHANGED", "", "TITLE"), rows, empty, json=json)
-    if found.get("trouble") and not json:
+    if json:
+        return
+    if found.get("trouble"):
         print_line(clean(str(found["trouble"])))
+    if found["before"] is not None:
+        print_line(f"There may be more: --before {found['before']}")
 
 
 def _mark(one: JsonObject) -> str:

@@ -313,6 +313,7 @@ class SummaryBrief(FrozenModel):
     trace_id: str
     title: str = Field(max_length=1_000)
     text: str = Field(min_length=1, max_length=30_000)
+    goal_id: str | None = Field(default=None, description="Of the goal that the text is read for")
 
 
 class SummaryResult(FrozenModel):
@@ -393,6 +394,7 @@ class Reserve(FrozenModel):
     agent_id: str
     user_id: str
     message_id: str | None
+    goal_id: str | None = Field(default=None, description="Of work for a goal that belongs to no message")
     purpose: str
     provider: str
     model: str
@@ -416,6 +418,7 @@ class ModelCall(FrozenModel):
     agent_id: str
     user_id: str
     message_id: str | None
+    goal_id: str | None = None
     trace_id: str | None
     purpose: str
     provider: str
@@ -430,19 +433,9 @@ class ModelCall(FrozenModel):
         cls, asked: Reserve, usage: TokenUsage, seconds: float, outcome: Literal["ok", "error"] = "ok"
     ) -> ModelCall:
         """Record of a reserved call made outside any turn's trace."""
-        return cls(
-            call_id=asked.call_id,
-            agent_id=asked.agent_id,
-            user_id=asked.user_id,
-            message_id=asked.message_id,
-            trace_id=None,
-            purpose=asked.purpose,
-            provider=asked.provider,
-            model=asked.model,
-            usage=usage,
-            duration_ms=round(seconds * 1000, 1),
-            outcome=outcome,
-        )
+        same = asked.model_dump(include=set(cls.model_fields))
+        ended = {"usage": usage, "duration_ms": round(seconds * 1000, 1), "outcome": outcome}
+        return cls.model_validate({**same, "trace_id": None, **ended})
 
 
 class ThinkerBoot(FrozenModel):

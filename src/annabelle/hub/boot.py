@@ -248,6 +248,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         thread_queue=thread_queue,
         canceller=TurnCanceller(events, stopper),
         rules=rules,
+        agents=agents,
     )
     fires = FireRunner(
         base=base,

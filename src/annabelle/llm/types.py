@@ -51,6 +51,8 @@ class ModelRequest:
     max_tokens: int | None = None
     user_id: str = OWNER
     message_id: str | None = None
+    goal_id: str | None = None
+    """Of work for a goal that belongs to no message."""
     trace_id: str | None = None
 
 

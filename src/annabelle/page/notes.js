@@ -20,13 +20,13 @@ export function outsideWarning(readFrom) {
 /** `goalId` null: those of all goals and of none. `onChange` draws again what a written, moved or deleted note changes. */
 export class NotesPanel {
   constructor({ goalId = null, goals, onChange = () => this.refresh() }) {
-    Object.assign(this, { goalId, goals, onChange, limit: PAGE, words: "", turn: 0, fitting: new Map() });
+    Object.assign(this, { goalId, goals, onChange, notes: [], before: null, words: "", turn: 0, fitting: new Map() });
     this.list = h("div");
     this.markdown = h("div");
-    this.more = button("Show more", () => this.showMost(), { hidden: true });
+    this.more = button("Show older", () => this.loadOlder(), { hidden: true });
     this.status = h("p.empty", { role: "status" });
     this.loose = makeField({ name: "loose", label: "Only notes without a goal", kind: "checkbox" });
-    this.loose.input.addEventListener("change", () => this.refresh().catch(() => {}));
+    this.loose.input.addEventListener("change", () => this.refreshFromTop().catch(() => {}));
     const tools = [this.search(), button("Write a note", () => this.write()), button("Keep a link", () => this.keepLink())];
     const loose = goalId === null && this.loose.element;
     this.element = h("div", h("div.row", tools), loose, this.status, this.list, this.markdown, this.more);
@@ -37,30 +37,60 @@ export class NotesPanel {
     input.addEventListener("input", () => {
       this.words = input.value.trim();
       clearTimeout(this.typing);
-      this.typing = setTimeout(() => this.refresh().catch((error) => toast(describeError(error), "error")), 250);
+      this.typing = setTimeout(() => this.refreshFromTop().catch((error) => toast(describeError(error), "error")), 250);
     });
     return input;
   }
 
+  /** What is shown stays shown, with the older pages. */
   async refresh() {
     const turn = ++this.turn;
-    const loose = this.loose.read();
-    // Only the page tells notes without a goal from others, so it looks at as many as it may.
-    const found = await get("/notes", { goal: this.goalId, q: this.words, limit: loose ? MOST : this.limit });
+    const found = await this.find(null, Math.max(PAGE, this.notes.length));
     if (turn !== this.turn) return;
-    const notes = loose ? found.notes.filter((one) => one.goalId === null) : found.notes;
-    const none = this.words ? "No note has all of these words." : "There are no notes here yet. Write one, or keep a link: its page is read and summed up.";
-    replace(this.status, notes.length + found.markdown.length ? null : none);
-    this.status.hidden = Boolean(notes.length + found.markdown.length);
-    this.more.hidden = loose || found.notes.length < this.limit || this.limit >= MOST;
-    drawRows(this.list, notes, (one) => one.noteId, (one) => this.card(one));
+    Object.assign(this, { notes: found.notes, before: found.before });
     replace(this.markdown, found.trouble && h("p.hint", found.trouble), found.markdown.map(markdownHit));
-    if (this.goalId === null) await this.offer(notes.filter((one) => one.goalId === null).slice(0, MOST_OFFERED));
+    await this.draw();
   }
 
-  showMost() {
-    this.limit = MOST;
+  refreshFromTop() {
+    this.notes = [];
     return this.refresh();
+  }
+
+  async loadOlder() {
+    const turn = ++this.turn;
+    const found = await this.find(this.before, PAGE);
+    if (turn !== this.turn) return;
+    this.notes.push(...found.notes);
+    this.before = found.before;
+    await this.draw();
+  }
+
+  /** The notes behind one, so many or up to the end; the first answer has the Markdown notes. */
+  async find(before, count) {
+    const loose = this.loose.read();
+    const notes = [];
+    let first = null;
+    do {
+      // Only the page tells notes without a goal from others, so it looks at as many at once as it may.
+      const limit = loose ? MOST : Math.min(MOST, count - notes.length);
+      const found = await get("/notes", { goal: this.goalId, q: this.words, limit, before });
+      first ??= found;
+      before = found.before;
+      notes.push(...found.notes.filter((one) => !loose || one.goalId === null));
+    } while (before && notes.length < count);
+    return { ...first, notes, before };
+  }
+
+  async draw() {
+    const { notes } = this;
+    const none = this.words ? "No note has all of these words." : "There are no notes here yet. Write one, or keep a link: its page is read and summed up.";
+    const some = Boolean(notes.length + this.markdown.childElementCount);
+    replace(this.status, some ? null : none);
+    this.status.hidden = some;
+    this.more.hidden = !this.before;
+    drawRows(this.list, notes, (one) => one.noteId, (one) => this.card(one));
+    if (this.goalId === null) await this.offer(notes.filter((one) => one.goalId === null).slice(0, MOST_OFFERED));
   }
 
   /** Says of each note without a goal which one it fits. */

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Final, Literal
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, func, insert, or_, select, update
 
 from annabelle.core.errors import Conflict
 from annabelle.core.ids import new_id
@@ -181,10 +181,21 @@ def get_note(connection: Connection, note_id: str, user_id: str) -> StoredNote:
 
 
 def list_notes(
-    connection: Connection, user_id: str, goal_id: str | None = None, words: str = "", limit: int = 50
+    connection: Connection,
+    user_id: str,
+    goal_id: str | None = None,
+    words: str = "",
+    limit: int = 50,
+    before: StoredNote | None = None,
 ) -> list[StoredNote]:
-    """Lists a person's newest notes, of one goal or of all; those with all of these words, if there are any."""
-    query = _newest_notes.where(goal_notes.c.user_id == user_id)
+    """Lists a person's newest notes, of one goal or of all; those with all of these words, if there are any.
+
+    With `before`, those that are older than this note.
+    """
+    query, columns = _newest_notes.where(goal_notes.c.user_id == user_id), goal_notes.c
+    if before is not None:
+        same_time = and_(columns.created_at == before.created_at, columns.id < before.id)
+        query = query.where(or_(columns.created_at < before.created_at, same_time))
     query = query if goal_id is None else query.where(goal_notes.c.goal_id == goal_id)
     wanted = words.casefold().split()
     if not wanted:

@@ -19,7 +19,7 @@ from annabelle.core.tools import JsonObject
 from annabelle.store import cost_control
 from annabelle.store.cost_control import NO_CAPS, PeriodSpending, SpendingCaps
 from annabelle.store.portable_sql import InsertNew, InsertOrUpdate
-from annabelle.store.tables import messages, model_calls, tasks
+from annabelle.store.tables import goals, messages, model_calls, tasks
 
 UNKNOWN = "unknown"
 """Outcome of a call that was given up: its cost is unknown, so the reserved one counts."""
@@ -73,6 +73,7 @@ _goal_of_message = (
     .select_from(messages.outerjoin(tasks, and_(messages.c.channel == "task", tasks.c.id == messages.c.chat_id)))
     .where(messages.c.id == bindparam("message_id"))
 )
+_own_goal = select(goals.c.id).where(goals.c.id == bindparam("goal_id"), goals.c.user_id == bindparam("user_id"))
 
 Grouping = Literal["day", "agent", "goal", "model", "purpose", "user"]
 ReservationState = Literal["new", "open", "settled"]
@@ -111,7 +112,7 @@ def reserve_call(
         "output_tokens": 0,
         "cached_tokens": 0,
         "reserved_at": at,
-        "goal_id": _find_goal(connection, request.message_id),
+        "goal_id": _find_goal(connection, request),
     }
     if _insert.insert(connection, values) is None:
         row = connection.execute(_known, {"call_id": request.call_id}).mappings().one()
@@ -144,7 +145,7 @@ def settle_call(
     settled = {**call.model_dump(exclude={"usage"}), **call.usage.model_dump(), "state": "settled", "settled_at": at}
     settled |= {"cost_usd": cost_usd, "estimated_input_tokens": 0, "reserved_at": at}
     # A call that was reserved has its goal already.
-    _settle(connection, settled | {"goal_id": _find_goal(connection, call.message_id) if row is None else None})
+    _settle(connection, settled | {"goal_id": _find_goal(connection, call) if row is None else None})
     warnings = cost_control.book_amount(connection, when, booked, released, caps) if booked or released else []
     return SettledCall(call.agent_id, call.usage, warnings)
 
@@ -220,8 +221,12 @@ def sum_goal_costs(connection: Connection, goal_id: str) -> tuple[int, float | N
     return int(calls), None if cost is None else float(cost)
 
 
-def _find_goal(connection: Connection, message_id: str | None) -> str | None:
-    return None if message_id is None else connection.execute(_goal_of_message, {"message_id": message_id}).scalar()
+def _find_goal(connection: Connection, call: Reserve | ModelCall) -> str | None:
+    """The goal that a call is part of: that of its message, or without one a goal of this person that it names."""
+    if call.message_id is not None:
+        return connection.execute(_goal_of_message, {"message_id": call.message_id}).scalar()
+    own = {"goal_id": call.goal_id, "user_id": call.user_id}
+    return None if call.goal_id is None else connection.execute(_own_goal, own).scalar()
 
 
 def _total_from_row(row: RowMapping) -> UsageTotal:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, cast
 
 from sqlalchemy import Connection, and_, bindparam, delete, func, select, update
 
@@ -79,6 +79,16 @@ class StoredTask:
         """When it was made, or begun again by its person."""
         again = self.request.get("begun_at")
         return self.created_at if again is None else datetime.fromisoformat(str(again))
+
+    @property
+    def waits_for_agent(self) -> bool:
+        """Whether it is not tried because its agent is paused, or may not spend more now."""
+        return bool(self.request.get("waits_for_agent"))
+
+    @property
+    def attempt(self) -> int:
+        """Number of its latest attempt, from 0. One that the pause of its agent ended is no failure."""
+        return self.failures + cast("int", self.request.get("spared", 0))
 
     @property
     def waits_for_person(self) -> bool:

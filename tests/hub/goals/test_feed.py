@@ -188,3 +188,58 @@ async def test_goals_of_others_are_not_shown_to_a_users_agent(house: GoalHouse) 
     await house.rest()
     assert "Secret plan" not in str(feed_runs(house)[0])
     assert len(await house.read(lambda conn: goals.list_goals(conn, OWNER))) == 1
+
+
+NIGHTJET = item(
+    "Night train to Rome",
+    "ÖBB has a new Nightjet from Vienna to Rome with mini cabins from 34.90 euros, bookable 180 days ahead.",
+)
+NIGHTJET_REWORDED = item(
+    "New Nightjet Vienna-Rome",
+    "From 34.90 euros you can go in a mini cabin of the new ÖBB Nightjet from Vienna to Rome; it is bookable 180 days"
+    " ahead.",
+)
+
+
+async def bring(house: GoalHouse, *runs: list[JsonObject]) -> list[str]:
+    """The titles that the feed keeps of what one run after another hands over."""
+
+    def plan(brief: TurnBrief) -> JsonObject:
+        if brief.channel != "user_agent":
+            return {"calls": []}
+        number = len(feed_runs(house)) - 1
+        return {"calls": [call("generate_feed", items=runs[number])] if number < len(runs) else [], "say": ""}
+
+    await house.add()
+    house.play(plan)
+    await house.house.run(FEED_DAY)
+    return [str(one.title) for one in await house.read(lambda conn: feed.list_feed(conn, OWNER))][::-1]
+
+
+@pytest.mark.req("AGE-09")
+async def test_what_the_feed_had_is_left_out_in_other_words_too_and_its_agent_is_told_why(house: GoalHouse) -> None:
+    assert await bring(house, [NIGHTJET], [NIGHTJET_REWORDED, item("Chords")]) == ["Night train to Rome", "Chords"]
+    answer = house.thinker.answers[-1]
+    assert answer["structured"] == {"shown": 1, "repeated": 1, "left_out": ["New Nightjet Vienna-Rome"]}
+    assert "Left out: “New Nightjet Vienna-Rome”. The feed had the same on 2026-" in str(answer["text"])
+    assert "“Night train to Rome”" in str(answer["text"])
+
+
+@pytest.mark.req("AGE-09")
+async def test_what_is_handed_over_twice_at_once_is_shown_once(house: GoalHouse) -> None:
+    assert await bring(house, [NIGHTJET, NIGHTJET_REWORDED]) == ["Night train to Rome"]
+
+
+@pytest.mark.req("AGE-09", "TRU-03")
+async def test_a_repeated_item_with_words_from_outside_marks_the_answer(house: GoalHouse) -> None:
+    def plan(brief: TurnBrief) -> JsonObject:
+        if brief.channel != "user_agent":
+            return {"calls": []}
+        first = len(feed_runs(house)) == 1
+        seen = [call("read_inbox")] if first else []
+        return {"calls": [*seen, call("generate_feed", items=[NIGHTJET])], "say": ""}
+
+    await house.add()
+    house.play(plan)
+    await house.house.run(FEED_DAY)
+    assert house.thinker.answers[-1]["trust"] == "untrusted"

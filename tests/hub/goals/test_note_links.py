@@ -129,6 +129,20 @@ def test_a_links_page_is_kept_summed_up_and_offered_to_the_goal_it_fits(
     assert (moved["goalId"], moved["trust"], moved["suggestedGoal"]) == (goal, "untrusted", None)
 
 
+@pytest.mark.req("CST-05", "MEM-11")
+def test_the_summary_of_a_goals_link_counts_for_the_goal(linking: HubProcess, site: Pages) -> None:
+    goal = have_goal(linking, "Play the harp")
+
+    def count_calls() -> dict[str, int]:
+        totals = linking.http.get("/costs", params={"by": "goal"}).json()["totals"]
+        return {one["key"]: one["calls"] for one in totals}
+
+    before = count_calls()
+    keep(linking, site.url("/scales"), goal=goal)
+    assert count_calls() == before | {goal: 1}
+    assert linking.http.get(f"/goals/{goal}").json()["calls"] == 1
+
+
 def test_what_a_page_orders_stays_data(linking: HubProcess, site: Pages, model: ScriptedServer) -> None:
     note = keep(linking, site.url("/wood"))
     assert note["trust"] == "untrusted"

@@ -215,6 +215,32 @@ async def test_ten_thousand_notes_are_searched_and_only_so_many_are_given(
     assert all(len(one["excerpt"]) <= 200 for one in many)
     assert (await owner.get("/notes", params={"q": "nowhere"})).json()["notes"] == []
     assert (await owner.get("/notes", params={"limit": 501})).status_code == 422
+    seen: list[str] = []
+    query: dict[str, str] = {}
+    while not seen or "before" in query:
+        page = (await owner.get("/notes", params={"limit": "500", **query})).json()
+        seen += [one["noteId"] for one in page["notes"]]
+        query = {} if page["before"] is None else {"before": page["before"]}
+    assert seen == [str(row["id"]) for row in reversed(rows) if row["user_id"] == OWNER]
+
+
+@pytest.mark.req("MEM-11", "THR-03")
+async def test_notes_are_paged_also_of_one_goal_and_with_words(
+    hub: HubContext, owner: httpx.AsyncClient, ada: httpx.AsyncClient
+) -> None:
+    goal = await have_goal(hub)
+    for number in range(6):
+        told: dict[str, object] = {"title": f"Note {number}", "goal": goal.id if number % 2 else None}
+        await owner.post("/notes", json=told)
+    first = (await owner.get("/notes", params={"goal": goal.id, "limit": 2})).json()
+    assert [one["title"] for one in first["notes"]] == ["Note 5", "Note 3"]
+    rest = (await owner.get("/notes", params={"goal": goal.id, "limit": 2, "before": first["before"]})).json()
+    assert ([one["title"] for one in rest["notes"]], rest["before"]) == (["Note 1"], None)
+    found = (await owner.get("/notes", params={"q": "note", "limit": 4})).json()
+    older = (await owner.get("/notes", params={"q": "note", "before": found["before"]})).json()
+    assert [one["title"] for one in older["notes"]] == ["Note 1", "Note 0"]
+    assert (await ada.get("/notes", params={"before": found["before"]})).status_code == 404
+    assert (await owner.get("/notes", params={"before": "note_that_is_gone"})).status_code == 404
 
 
 @pytest.mark.parametrize(

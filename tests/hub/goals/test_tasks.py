@@ -8,7 +8,15 @@ from datetime import timedelta
 import pytest
 
 from annabelle.core.contract import TurnBrief, TurnResult
-from annabelle.core.errors import NotAllowed, NotFound, ProviderDown
+from annabelle.core.errors import (
+    AgentPaused,
+    AgentStopped,
+    AnnabelleError,
+    NotAllowed,
+    NotFound,
+    ProviderDown,
+    ProviderRefused,
+)
 from annabelle.core.messages import OWNER, InboundMessage
 from annabelle.core.tools import JsonObject
 from annabelle.store import goals, messages, threads
@@ -274,3 +282,97 @@ async def test_tasks_of_others_are_not_found(house: GoalHouse) -> None:
     for act in (house.service.retry_task, house.service.cancel_task):
         with pytest.raises(NotFound, match="no task"):
             await act(task.id, "mallory")
+
+
+def end_tasks_with(house: GoalHouse, error: AnnabelleError) -> list[TurnBrief]:
+    """Every attempt of a task fails so; returns those there were, which grow."""
+    original = house.thinker._turn
+    attempts: list[TurnBrief] = []
+
+    async def turn(brief: TurnBrief) -> TurnResult:
+        if brief.channel != "task":
+            return await original(brief)
+        attempts.append(brief)
+        return TurnResult(message_id=brief.message_id, success=False, error=error.body())
+
+    house.thinker._turn = turn
+    return attempts
+
+
+async def run_monitor(house: GoalHouse, hours: float) -> None:
+    """The monitor at every time at which a task is due, for so long."""
+    until = house.clock.now() + timedelta(hours=hours)
+    while house.clock.now() < until:
+        await house.clock.jump(house.clock.now() + timedelta(minutes=20))
+        await house.hub.services.upkeep.health.run()
+        await house.rest()
+
+
+@pytest.mark.req("AGE-13", "CST-02")
+async def test_a_task_that_may_not_spend_more_waits_for_days_and_uses_up_no_try(house: GoalHouse) -> None:
+    goal = await house.add()
+    original = house.thinker._turn
+    attempts = end_tasks_with(house, AgentPaused("The budget of today is used up."))
+    house.play(delegate)
+    await house.say(goal)
+    (task,) = await house.tasks(goal)
+    assert task.next_try_at == house.clock.now() + timedelta(minutes=5)
+    await run_monitor(house, 36)
+    (task,) = await house.tasks(goal)
+    assert (task.state, task.failures) == ("paused", 0)
+    own = [one.message_id for one in attempts if one.chat_id == task.id]
+    assert 20 < len(own) < 35, "it looks again ever more rarely"
+    assert len(set(own)) == len(own)
+    house.thinker._turn = original
+    await run_monitor(house, 2)
+    (task,) = await house.tasks(goal)
+    assert (task.state, task.failures) == ("completed", 0)
+    assert len(await house.notes(goal)) == 1
+
+
+@pytest.mark.req("AGE-13", "AGT-05")
+async def test_a_failed_task_is_not_tried_again_while_its_agent_is_paused(house: GoalHouse) -> None:
+    goal = await house.add()
+    original = house.thinker._turn
+    attempts = end_tasks_with(house, ProviderDown("The model is away."))
+    house.play(delegate)
+    await house.say(goal)
+    await house.house.owner.post("/agents/annabelle/pause", json={})
+    await run_monitor(house, 36)
+    (task,) = await house.tasks(goal)
+    assert (task.state, task.failures, len(attempts)) == ("paused", 0, 1)
+    assert "is paused" in str(task.result)
+    house.thinker._turn = original
+    await house.house.owner.post("/agents/annabelle/resume", json={})
+    await run_monitor(house, 0.5)
+    (task,) = await house.tasks(goal)
+    assert (task.state, task.failures) == ("completed", 1)
+
+
+@pytest.mark.req("AGE-13", "AGT-05")
+async def test_a_task_that_its_person_tries_while_its_agent_is_paused_waits_for_it(house: GoalHouse) -> None:
+    goal = await house.add()
+    house.play(delegate)
+    end_tasks_with(house, ProviderRefused("No."))
+    await house.say(goal)
+    assert [one.state for one in await house.tasks(goal)] == ["cancelled"]
+    await house.house.owner.post("/agents/annabelle/pause", json={})
+    (task,) = await house.tasks(goal)
+    await house.service.retry_task(task.id, OWNER)
+    await house.rest()
+    (task,) = await house.tasks(goal)
+    assert (task.state, task.failures) == ("paused", 1)
+    await run_monitor(house, 30)
+    (task,) = await house.tasks(goal)
+    assert (task.state, task.failures) == ("paused", 1)
+    cancelled = await house.service.cancel_task(task.id, OWNER)
+    assert cancelled.state == "cancelled"
+
+
+@pytest.mark.req("AGE-13", "TRU-06")
+async def test_a_task_of_a_stopped_agent_is_given_up(house: GoalHouse) -> None:
+    goal = await house.add()
+    end_tasks_with(house, AgentStopped("Its owner stopped it."))
+    house.play(delegate)
+    await house.say(goal)
+    assert [one.state for one in await house.tasks(goal)] == ["cancelled"]

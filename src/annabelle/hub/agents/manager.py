@@ -11,7 +11,7 @@ from datetime import datetime
 from pydantic import Field
 
 from annabelle.core.background import BackgroundTasks
-from annabelle.core.errors import AgentPaused, AnnabelleError
+from annabelle.core.errors import AgentPaused, AgentStopped, AnnabelleError
 from annabelle.core.messages import now
 from annabelle.core.models import CamelModel
 from annabelle.core.ports import AuditTrail
@@ -19,6 +19,7 @@ from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import AuditKind
 from annabelle.hub.agents.client import ThinkerClient
+from annabelle.hub.agents.config import Agent
 from annabelle.hub.agents.halts import Halts
 from annabelle.hub.agents.launcher import ThinkerLauncher
 from annabelle.hub.agents.registry import AgentRegistry
@@ -127,6 +128,20 @@ class AgentManager:
             return True
         return False
 
+    def find_pause(self, agent_id: str) -> AgentPaused | None:
+        """Why the agent's work in the background waits until it is resumed or enabled. A stopped agent's is refused."""
+        agent = self.registry.find(agent_id)
+        if agent is None:
+            return None
+        try:
+            self._check_enabled(agent)
+            self.check_paused(agent_id, background=True)
+        except AgentStopped:
+            return None
+        except AgentPaused as paused:
+            return paused
+        return None
+
     def on_resume(self, listener: Callable[[], None]) -> None:
         """Be told when an agent that was paused goes on."""
         self._listeners.append(listener)
@@ -150,13 +165,15 @@ class AgentManager:
     @contextlib.asynccontextmanager
     async def turn(self, agent_id: str) -> AsyncGenerator[AgentRunner]:
         """The runner of an agent that may work now. While inside, it is not stopped for idleness."""
-        agent = self.registry.agent(agent_id)
-        if not agent.enabled:
-            raise AgentPaused(f"The agent {agent_id} is disabled.", hint="Enable it in agents.json.")
+        self._check_enabled(self.registry.agent(agent_id))
         self.check_paused(agent_id)
         runner = self._runners[agent_id]
         with runner.turn():
             yield runner
+
+    def _check_enabled(self, agent: Agent) -> None:
+        if not agent.enabled:
+            raise AgentPaused(f"The agent {agent.agent_id} is disabled.", hint="Enable it in agents.json.")
 
     async def pause(self, agent_id: str, reason: str) -> AgentStatus:
         self.registry.agent(agent_id)

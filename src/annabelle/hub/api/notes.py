@@ -48,6 +48,7 @@ class NoteListView(ApiAnswer):
     notes: list[ListedNote]
     markdown: list[MarkdownNoteView] = Field(description="Markdown notes of the workspace with these words")
     trouble: str | None = Field(description="Why the Markdown notes were not searched")
+    before: str | None = Field(description="Goes on behind the last of these; none at the end")
 
 
 class SuggestedGoal(ApiAnswer):
@@ -107,11 +108,16 @@ async def list_notes(
     goal: GoalQuery = None,
     q: Annotated[str, Query(max_length=200, description="Only those with all of these words")] = "",
     limit: Annotated[int, Query(ge=1, le=500, description="At most so many")] = 50,
+    before: Annotated[str | None, Query(pattern=ID_SHAPE, description="Goes on behind this note")] = None,
 ) -> NoteListView:
-    """Newest first. Words are also looked for in the Markdown notes of the workspace, unless a goal is named."""
-    found = await _notes(hub).search(caller.user_id, q, goal, limit=limit, markdown=bool(q) and goal is None)
+    """Newest first, page by page. Words are also looked for in the Markdown notes of the workspace, unless a goal is
+    named; the first page has what was found there.
+    """
+    also = bool(q) and goal is None and before is None
+    found = await _notes(hub).search(caller.user_id, q, goal, limit=limit, before=before, markdown=also)
     markdown = [MarkdownNoteView(path=one.path, title=one.title, lines=list(one.lines)) for one in found.markdown]
-    return NoteListView(notes=[_to_line(note) for note in found.notes], markdown=markdown, trouble=found.trouble)
+    notes = [_to_line(note) for note in found.notes]
+    return NoteListView(notes=notes, markdown=markdown, trouble=found.trouble, before=found.before)
 
 
 @router.post("/notes", **document("Write a note", 404, 409, body=NewNoteBody))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from annabelle.durable.thread_queue import ThreadQueue
+from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.base import HubStorage
 from annabelle.hub.conversations.turn_canceller import TurnCanceller
 from annabelle.hub.goals.goal_service import GoalService
@@ -20,6 +21,7 @@ def make_goals(
     thread_queue: ThreadQueue,
     canceller: TurnCanceller,
     rules: StandingRules,
+    agents: AgentManager,
 ) -> tuple[GoalService, HealthMonitor]:
     goals = GoalService(
         database=storage.database,
@@ -39,5 +41,6 @@ def make_goals(
         clock=skills.clock,
         canceller=canceller,
         thread_queue=thread_queue,
+        agents=agents,
     )
     return goals, health

@@ -9,12 +9,13 @@ from typing import Final
 from sqlalchemy import Connection
 
 from annabelle.agents.goal import rest_if_done
-from annabelle.agents.task import TASKS, cancel_task, complete_task, retry_task
+from annabelle.agents.task import TASKS, cancel_task, complete_task, retry_task, wait_for_agent
 from annabelle.core.clock import Clock
 from annabelle.core.contract import TurnResult
-from annabelle.core.errors import TurnCancelled
+from annabelle.core.errors import AgentPaused, TurnCancelled
 from annabelle.core.messages import OWNER
 from annabelle.durable.thread_queue import ThreadQueue
+from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
 from annabelle.hub.conversations.message_workflow import deliver
 from annabelle.hub.conversations.turn_canceller import TurnCanceller
@@ -65,6 +66,7 @@ class HealthMonitor:
     clock: Clock
     canceller: TurnCanceller
     thread_queue: ThreadQueue
+    agents: AgentManager
 
     async def report(self, _fire_id: str, _at: datetime) -> str:
         """As work of a skill: the person hears only of what hung."""
@@ -122,7 +124,15 @@ class HealthMonitor:
         def retry(conn: Connection) -> list[str]:
             paused = tasks.list_in_state(conn, "paused", at)
             due = [one for one in paused if one.next_try_at is not None and one.next_try_at <= at]
-            return [retry_task(conn, one) for one in due if at - one.begun_at < PAUSED_FOR]
+            threads: list[str] = []
+            for one in due:
+                if (pause := self._find_pause(one)) is not None:
+                    wait_for_agent(conn, one, pause.body().for_person, at)
+                elif one.waits_for_agent:
+                    threads.append(retry_task(conn, one, at))  # how long its agent was paused does not count
+                elif at - one.begun_at < PAUSED_FOR:
+                    threads.append(retry_task(conn, one))
+            return threads
 
         begun = await self.database.write(retry)
         for thread_id in begun:
@@ -131,7 +141,8 @@ class HealthMonitor:
 
     async def _expire_paused(self, at: datetime) -> int:
         def list_old(conn: Connection) -> list[StoredTask]:
-            return tasks.list_in_state(conn, "paused", at - PAUSED_FOR)
+            old = tasks.list_in_state(conn, "paused", at - PAUSED_FOR)
+            return [one for one in old if one.waits_for_person or not self._waits_for_agent(one)]
 
         found = await self.database.read(list_old)
         count = 0
@@ -147,6 +158,12 @@ class HealthMonitor:
             for task in expired:
                 await self.canceller.stop_chat(TASKS, task.id, user_id)
         return count
+
+    def _find_pause(self, task: StoredTask) -> AgentPaused | None:
+        return self.agents.find_pause(task.agent_id or "")
+
+    def _waits_for_agent(self, task: StoredTask) -> bool:
+        return task.waits_for_agent or self._find_pause(task) is not None
 
 
 def _is_abandoned(conn: Connection, task: StoredTask) -> bool:

@@ -40,6 +40,7 @@ class LinkRequest:
     note_id: str
     user_id: str
     agent_id: str
+    goal_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ class LinkReader:
             trace_id=current_trace() or "",
             title=title,
             text=text,
+            goal_id=asked.goal_id,
         )
         try:
             async with asyncio.timeout(self._seconds):

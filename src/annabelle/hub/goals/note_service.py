@@ -49,10 +49,14 @@ class ShownNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundNotes:
-    """What a search has found, by where it is kept. `trouble`: why the Markdown notes were not searched."""
+    """What a search has found, by where it is kept. `trouble`: why the Markdown notes were not searched.
+
+    `before`: the note behind which it goes on; None at the end.
+    """
 
     notes: list[StoredNote]
     markdown: list[MarkdownHit]
+    before: str | None = None
     trouble: str | None = None
 
 
@@ -142,7 +146,8 @@ class NoteService:
         goal = await self._database.read(lambda conn: goals.find_goal(conn, note.goal_id or ""))
         agent_id = self._registry.config.default.agent_id if goal is None else goal.agent_id
         url, user_id = (note.read_from or [""])[0], note.user_id
-        page = await self._links.read(LinkRequest(url=url, note_id=note.id, user_id=user_id, agent_id=agent_id))
+        asked = LinkRequest(url=url, note_id=note.id, user_id=user_id, agent_id=agent_id, goal_id=note.goal_id)
+        page = await self._links.read(asked)
         changes: JsonObject = {"title": _clean_title(page.title) or note.title, "content": page.content}
 
         def complete(conn: Connection) -> StoredNote:
@@ -182,14 +187,26 @@ class NoteService:
         return (await self.search(user_id, "", goal, limit=limit, markdown=False)).notes
 
     async def search(
-        self, user_id: str, words: str, goal: str | None = None, *, limit: int = 20, markdown: bool = True
+        self,
+        user_id: str,
+        words: str,
+        goal: str | None = None,
+        *,
+        limit: int = 20,
+        before: str | None = None,
+        markdown: bool = True,
     ) -> FoundNotes:
-        """Notes with all of these words, newest first; with `markdown` also the Markdown notes of the workspace."""
+        """Notes with all of these words, newest first; with `markdown` also the Markdown notes of the workspace.
+
+        With `before`, the id of a note, those that are older.
+        """
 
         def find(conn: Connection) -> list[StoredNote]:
-            return goals.list_notes(conn, user_id, _find_goal_id(conn, goal, user_id), words, limit)
+            behind = None if before is None else goals.get_note(conn, before, user_id)
+            return goals.list_notes(conn, user_id, _find_goal_id(conn, goal, user_id), words, limit, behind)
 
-        found = FoundNotes(notes=await self._database.read(find), markdown=[])
+        notes = await self._database.read(find)
+        found = FoundNotes(notes=notes, markdown=[], before=notes[-1].id if len(notes) == limit else None)
         if not markdown or not self._markdown.may_search(user_id):
             return found
         try:

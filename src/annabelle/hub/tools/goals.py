@@ -17,11 +17,12 @@ from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trust import Trust
 from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
+from annabelle.hub.goals.feed_repeats import COMPARED, FeedRepeats, HandedItem
 from annabelle.hub.goals.goal_service import DEFAULT_TOOLS, GoalService, check_goal_tools
 from annabelle.hub.goals.markdown_notes import SEARCH_MARKDOWN
 from annabelle.hub.tasks.task_runner import make_task_id
 from annabelle.store import feed, goals, messages, tasks, threads, tool_calls
-from annabelle.store.feed import FeedItem, NewFeedItem
+from annabelle.store.feed import NewFeedItem
 from annabelle.store.goals import NewGoal, NewNote, StoredGoal
 from annabelle.store.message_state import load_root_message
 from annabelle.store.messages import StoredMessage
@@ -371,7 +372,7 @@ def _emit_progress(events: EventLog) -> NativeTool:
 def _generate_feed(service: GoalService) -> NativeTool:
     @native_tool(
         "generate_feed",
-        "Hand over what the feed shows now. What it had before is left out.",
+        "Hand over what the feed shows now. What it had before, also in other words, is left out.",
         {
             "items": {
                 "type": "array",
@@ -399,11 +400,13 @@ def _generate_feed(service: GoalService) -> NativeTool:
     async def generate_feed(arguments: JsonObject, context: CallContext) -> ToolResult:
         given = cast("list[dict[str, str]]", arguments["items"])
 
-        def write(conn: Connection) -> list[FeedItem | None]:
+        def write(conn: Connection) -> list[HandedItem]:
             own = {one.id for one in goals.list_goals(conn, context.user_id)}
             foreign, root = _read_from(conn, context), _find_root(conn, context)
-            items = [
-                NewFeedItem(
+            repeats = FeedRepeats(feed.list_feed(conn, context.user_id, COMPARED))
+            handed: list[HandedItem] = []
+            for one in given:
+                item = NewFeedItem(
                     user_id=context.user_id,
                     kind="discovery" if one["kind"] == "discovery" else "reflection",
                     title=one["title"],
@@ -412,16 +415,21 @@ def _generate_feed(service: GoalService) -> NativeTool:
                     read_from=foreign,
                     message_id=None if root is None else root.id,
                 )
-                for one in given
-            ]
-            return [feed.add_feed_item(conn, one) for one in items]
+                earlier = repeats.find(item)
+                kept = None if earlier is not None else feed.add_feed_item(conn, item)
+                if kept is not None:
+                    repeats.add(kept)
+                handed.append(HandedItem(item.title, shown=kept is not None, earlier=earlier))
+            return handed
 
-        kept = await service.database.write(write)
-        new = sum(one is not None for one in kept)
-        again = len(kept) - new
-        text = f"{new} shown." + (
-            f" {again} left out: the feed had {'it' if again == 1 else 'them'} before." if again else ""
-        )
-        return ToolResult(text=text, structured={"shown": new, "repeated": again})
+        handed = await service.database.write(write)
+        left_out = [one for one in handed if not one.shown]
+        new = len(handed) - len(left_out)
+        lines = [f"{new} shown.", *(one.explain_left_out(service.time_zone) for one in left_out)]
+        if left_out:
+            lines.append("If there is something else that is new, hand that over.")
+        trust: Trust = "untrusted" if any(one.earlier and one.earlier.read_from for one in left_out) else "trusted"
+        about: JsonObject = {"shown": new, "repeated": len(left_out), "left_out": [one.title for one in left_out]}
+        return ToolResult(text="\n".join(lines), structured=about, trust=trust)
 
     return generate_feed

@@ -86,6 +86,7 @@ class _LearningQuestion:
     trace_id: str
     messages: list[ModelMessage]
     read: Callable[[str], tuple[BaseModel, JsonObject]]
+    goal_id: str | None = None
 
 
 class FactLearner:
@@ -157,7 +158,12 @@ class FactLearner:
             return result, {"chars": len(result.summary), "refused": result.refused}
 
         question = _LearningQuestion(
-            brief.summary_id, brief.user_id, brief.trace_id, prompts.build_summary_prompt(brief), read_answer
+            brief.summary_id,
+            brief.user_id,
+            brief.trace_id,
+            prompts.build_summary_prompt(brief),
+            read_answer,
+            brief.goal_id,
         )
         return await self._run_question("text.summarised", question)
 
@@ -186,6 +192,7 @@ class FactLearner:
             temperature=0.0,
             max_tokens=_MOST_OUTPUT_TOKENS,
             user_id=question.user_id,
+            goal_id=question.goal_id,
             trace_id=question.trace_id,
         )
         completed = await ask_once(self._deps.model, request, self._deps.costs)
