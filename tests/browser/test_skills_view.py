@@ -146,6 +146,8 @@ def test_a_webhook_is_shown_once_and_a_new_one_ends_the_old(visit: Visit, model:
     url = page.get_by_label("Post to this address")
     first = url.input_value()
     assert httpx.post(first).status_code == 202
+    expect(page.get_by_text("Nothing was due yet.")).to_have_count(0)
+    expect(url).to_have_value(first)  # it was drawn again, and the address is shown only once
     page.reload()
     expect(url).to_have_count(0)
     page.get_by_role("button", name="New address …").click()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 
 import pytest
@@ -13,6 +14,7 @@ from channels.bot_api_double import TOKEN, SentMessage
 from channels.conftest import Chatting
 from hub.hubs import wait_for
 from support.scripted_model import plan_text
+from support.timing import seconds
 
 
 @pytest.mark.req("CHN-01", "CHN-02", "BEY-01", "I-06")
@@ -91,6 +93,20 @@ def test_a_question_that_was_answered_elsewhere_has_no_buttons_any_more(chatting
     question = ask_for_skill(chatting)
     (asked,) = chatting.hub.http.get("/approvals").json()["approvals"]
     chatting.hub.http.post(f"/approvals/{asked['id']}", json={"verdict": "deny"}).raise_for_status()
+    wait_for(lambda: not question.buttons, "no buttons")
+    assert "Denied: memory_store_skill" in question.text
+
+
+@pytest.mark.req("POL-05")
+def test_a_question_that_was_answered_while_it_was_sent_has_no_buttons_in_the_end(chatting: Chatting) -> None:
+    chatting.pair()
+    answered = threading.Event()
+    chatting.bot.cut = lambda _method, given: "May I call" in str(given.get("text")) and not answered.wait(seconds(60))
+    question = ask_for_skill(chatting)
+    (asked,) = chatting.hub.http.get("/approvals").json()["approvals"]
+    chatting.hub.http.post(f"/approvals/{asked['id']}", json={"verdict": "deny"}).raise_for_status()
+    chatting.hub.http.get("/approvals")  # what follows from the answer has begun
+    answered.set()
     wait_for(lambda: not question.buttons, "no buttons")
     assert "Denied: memory_store_skill" in question.text
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hub.hubs import HubProcess
+from hub.hubs import HubProcess, wait_for
 
 pytestmark = pytest.mark.req("CST-05")
 
@@ -16,12 +16,13 @@ def test_a_budget_that_is_not_given_stays_and_both_last_over_a_restart(make_hub:
     assert hub.http.post("/costs/budget", json={"dayUsd": 2.5, "monthUsd": 30}).json()["day"]["capUsd"] == 2.5
     changed = hub.http.post("/costs/budget", json={"dayUsd": None}).json()
     assert (changed["day"]["capUsd"], changed["month"]["capUsd"]) == (None, 30)
-    noted = [one["facts"] for one in hub.http.get("/audit", params={"kind": "config"}).json()["records"]]
-    assert [one["setting"] for one in noted if one.get("event") == "changed"] == [
-        "BUDGET_DAY_USD",
-        "BUDGET_MONTH_USD",
-        "BUDGET_DAY_USD",
-    ]
+
+    def noted() -> bool:
+        found = [one["facts"] for one in hub.http.get("/audit", params={"kind": "config"}).json()["records"]]
+        changed = [one["setting"] for one in found if one.get("event") == "changed"]
+        return changed == ["BUDGET_DAY_USD", "BUDGET_MONTH_USD", "BUDGET_DAY_USD"]
+
+    wait_for(noted, "three changes in the audit")  # it is written behind the answer
     hub.stop()
     assert hub.start().http.get("/costs/budget").json()["month"]["capUsd"] == 30
 

@@ -40,7 +40,7 @@ COMMAND = "annabelle.cli.app"
 FORK_SERVER = "annabelle.toolbox.process.forkserver"
 _MODULES = (HUB, COMMAND, "annabelle.cli.compare", "httpcore", "uvicorn.lifespan.off")
 _PACKAGES = tuple(
-    f"annabelle.{name}" for name in ("core", "store", "hub", "thinker", "servers.memory", "servers.filer")
+    f"annabelle.{name}" for name in ("cli", "core", "store", "hub", "thinker", "servers.memory", "servers.filer")
 )
 """Imported with all their modules, whenever those would be needed."""
 _FORK_SERVERS = 2

@@ -116,6 +116,10 @@ class Delivery:
     sent_ids: list[str | None] | None
 
     @property
+    def is_open(self) -> bool:
+        return self.state in ("pending", "sending")
+
+    @property
     def parts_sent(self) -> list[str | None]:
         return list(self.sent_ids or ())
 
@@ -175,10 +179,10 @@ def list_unfinished_deliveries(connection: Connection, limit: int = 1000) -> lis
     return read_all(connection, Delivery, oldest)
 
 
-def list_shown_questions(
+def list_questions(
     connection: Connection, channels: Sequence[str], since: datetime
-) -> list[tuple[StoredMessage, list[str | None]]]:
-    """Lists the messages with questions that these channels were sent since then, and what they call their parts."""
+) -> list[tuple[StoredMessage, Delivery]]:
+    """Lists the messages with questions for these channels since then, and how far each was delivered."""
     query = (
         select(deliveries)
         .join(table, table.c.id == deliveries.c.message_id)
@@ -189,4 +193,4 @@ def list_shown_questions(
         )
     )
     found = read_all(connection, Delivery, query)
-    return [(messages.load_message(connection, one.message_id), one.parts_sent) for one in found]
+    return [(messages.load_message(connection, one.message_id), one) for one in found]

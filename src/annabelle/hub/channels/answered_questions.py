@@ -47,11 +47,20 @@ class AnsweredQuestions:
 
     async def _close(self, answered: set[str], outcome: str) -> None:
         since, names = now() - _SHOWN_FOR, sorted(self._channels)
-        shown = await self._storage.database.read(lambda conn: message_state.list_shown_questions(conn, names, since))
-        for message, sent_ids in shown:
-            asked = set(cast("list[str]", message.metadata.get("approvals") or []))
-            if asked & answered and sent_ids and sent_ids[-1] is not None:
-                await self._edit(message, sent_ids[-1], answered, outcome)
+        closed: set[str] = set()
+        for attempt in range(1, _ATTEMPTS + 1):
+            found = await self._storage.database.read(lambda conn: message_state.list_questions(conn, names, since))
+            asked = [(message, sent) for message, sent in found if answered & _list_asked(message)]
+            for message, sent in asked:
+                if sent.is_open or message.id in closed:
+                    continue
+                closed.add(message.id)
+                if sent.parts_sent and (last := sent.parts_sent[-1]) is not None:
+                    await self._edit(message, last, answered, outcome)
+            if not any(sent.is_open for _, sent in asked):
+                return
+            # It is on its way to the person, perhaps with its buttons.
+            await asyncio.sleep(backoff_seconds(attempt, _RETRY_SECONDS, _LONGEST_WAIT))
 
     async def _edit(self, message: StoredMessage, sent_id: str, answered: set[str], outcome: str) -> None:
         channel = self._channels[message.channel]
@@ -69,6 +78,10 @@ class AnsweredQuestions:
                 await asyncio.sleep(backoff_seconds(attempt, _RETRY_SECONDS, _LONGEST_WAIT))
             else:
                 return
+
+
+def _list_asked(message: StoredMessage) -> set[str]:
+    return set(cast("list[str]", message.metadata.get("approvals") or []))
 
 
 def _list_answered(event: StoredEvent) -> set[str]:

@@ -101,7 +101,7 @@ class ChannelDelivery:
         message = await self._leave_out_answered(message)
         parts = await asyncio.to_thread(self._make_parts, channel, message, answered)
         before = await self._begin(message.id)
-        if before.state not in ("pending", "sending"):
+        if not before.is_open:
             return None
         sent = before.parts_sent
         may_repeat = now() - before.created_at < timedelta(seconds=channel.repeat_seconds)

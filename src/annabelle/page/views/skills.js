@@ -212,7 +212,7 @@ async function drawOne(view) {
     skill.plan && !isReminder(skill) ? details("The call it makes", codeBlock(skill.plan), { id: "call" }) : null,
     skill.preflight ? details("The call that shows whether there is anything to do", codeBlock(skill.preflight), { id: "preflight" }) : null,
     h("h2", "Set off by another program (webhook)"),
-    drawWebhook(skill),
+    drawWebhook(skill, view),
     h("h2", "Past runs"),
     drawRuns(fires),
   ];
@@ -240,8 +240,9 @@ function deleteButton(skill) {
   return button("Delete …", remove, { className: "danger" });
 }
 
-function drawWebhook(skill) {
-  const place = h("div", { "aria-live": "polite" });
+function drawWebhook(skill, view) {
+  // An address that is shown once stays until the view is left, however often it is drawn again.
+  const place = (view.webhook ??= h("div", { "aria-live": "polite" }));
   const make = async () => {
     if (skill.hasWebhook && !(await ask("Make a new address?", [], { yes: "Make it", danger: true, text: "The address it has now will no longer work." }))) return;
     const { url } = await post(`${address(skill)}/webhook`);
