@@ -194,3 +194,6 @@ def test_conversations_of_other_places_are_named_in_words(visit: Visit, hub: Hub
     expect(listed.filter(has_text="swim from afar")).to_contain_text("the terminal")
     listed.filter(has_text="swim from afar").get_by_role("link").click()
     expect(page.get_by_text("Answer in the terminal")).to_be_visible()
+    page.get_by_label("Search what was said").fill("swim")
+    hits = page.locator(".threads li", has_text="swim")
+    expect(hits.filter(has_text="the terminal")).not_to_have_count(0)

@@ -58,10 +58,8 @@ class FireOutcome:
     trust: Trust = "trusted"
     told: bool = True
     """Whether the person hears of it, where the skill tells at all."""
-    paused: bool = False
-    """Whether the agent was paused over it."""
-    too_small: bool = False
-    """Whether the model cannot carry out any skill. Told once in a chat, whichever skill it was."""
+    code: str = ""
+    """Of the error that ended it."""
 
     @classmethod
     def from_call(cls, result: ToolResult) -> FireOutcome:
@@ -80,8 +78,7 @@ class FireOutcome:
     @classmethod
     def from_error(cls, error: ErrorBody) -> FireOutcome:
         state = _NO_FAILURES.get(error.code, "failed")
-        paused, too_small = error.code == AgentPaused.code, error.code == ModelTooSmall.code
-        return cls(state=state, text=error.for_person, told=state != "skipped", paused=paused, too_small=too_small)
+        return cls(state=state, text=error.for_person, told=state != "skipped", code=error.code)
 
 
 def is_reminder(skill: StoredSkill) -> bool:
@@ -105,10 +102,10 @@ def end_fire(conn: Connection, fire: StoredFire, outcome: FireOutcome, at: datet
         move_heartbeat(conn, goal, at)
     if state == "unknown":  # it may have happened, so it is not tried again
         return tell(conn, skill, f"“{skill.name}” was interrupted: {outcome.text}", fire.id)
-    if outcome.too_small:
+    if outcome.code == ModelTooSmall.code:  # it is so for every skill, and told once in a chat
         return post(conn, skill.thread_id, outcome.text, f"{ModelTooSmall.code}:{skill.thread_id}")
     if state == "skipped":
-        told = outcome.told or (outcome.paused and skill.comes_once)  # it is waited for
+        told = outcome.told or (outcome.code == AgentPaused.code and skill.comes_once)  # it is waited for
         return tell(conn, skill, f"“{skill.name}” was not done. {outcome.text}", fire.id) if told else []
     return [] if is_reminder(skill) else _tell_result(conn, skill, fire, outcome, at)
 

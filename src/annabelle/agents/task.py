@@ -229,7 +229,7 @@ def _complete(conn: Connection, task: StoredTask, ended: EndedTurn) -> list[Stor
 def _fail(conn: Connection, task: StoredTask, ended: EndedTurn) -> list[StoredEvent]:
     """Pause it until the next try, or give up. The error in its thread says when (THR-05).
 
-    That its agent is paused, or may not spend more, is no failure of the task.
+    A paused agent or a used-up budget is no failure of the task.
     """
     error = ended.result.error or _SILENT
     answer = messages.find_answer(conn, ended.message.id)

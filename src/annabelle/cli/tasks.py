@@ -86,7 +86,8 @@ async def _watch(client: CliHubClient, task: str, *, json: bool) -> JsonObject:
         while found["state"] not in _OVER:
             # An end that no event tells of is seen even so, only later.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), _LOOK_SECONDS)
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await changed.wait()
             changed.clear()
             found = await client.get(_path(task))
             if reader.done():

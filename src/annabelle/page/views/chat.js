@@ -14,8 +14,9 @@ const RECEIVED_AT = /^.*\/(?:[\d-]{18}[0-9a-f]{4}-)?/;
 const NAMES_FILE = /^(office_|filer_(read|create|update|move|copy)_file$)/;
 const UNFINISHED = ["queued", "running"];
 const OWN = { channel: "page", chatId: "main" };
+const NEW = "A new conversation";
 // What a channel is called for people, where that is not its name.
-const PLACES = { page: "a new conversation", cli: "the terminal", goal: "a goal", goal_creation: "a new goal", user_agent: "all your goals" };
+const PLACES = { cli: "the terminal", goal: "a goal", goal_creation: "a new goal", user_agent: "all your goals" };
 
 export async function render(root, place) {
   const list = h("nav.threads", { "aria-label": "Conversations" });
@@ -42,7 +43,9 @@ export async function render(root, place) {
 }
 
 function threadName(thread) {
-  return thread.title ?? capitalize(PLACES[thread.channel] ?? thread.chatId);
+  if (thread.title) return thread.title;
+  if (thread.channel === OWN.channel) return NEW;
+  return thread.channel in PLACES ? capitalize(PLACES[thread.channel]) : thread.chatId;
 }
 
 function placeName(channel) {
@@ -149,7 +152,7 @@ class Conversation {
     return h(
       "div.row.heading",
       h("button", { type: "button", className: "only-phone", "aria-label": "All conversations", onclick: () => this.pane.parentElement.classList.add("list-first") }, "‹"),
-      h("h2.beginning", this.thread ? threadName(this.thread) : "A new conversation"),
+      h("h2.beginning", this.thread ? threadName(this.thread) : NEW),
       this.thread && !this.thread.endedAt && this.thread.channel === "page" && button("New conversation", () => this.send("/new"), { className: "quiet" }),
     );
   }
