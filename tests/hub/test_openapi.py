@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from annabelle.hub import api
+from annabelle.hub.app import RESOURCES
 from hub.hubs import HubProcess
 from support.timing import seconds
 
@@ -33,6 +37,13 @@ def test_the_document_names_every_operation_its_errors_and_its_security(shared_h
     for name in ("restart", "restore_backup"):  # they answer without a body
         assert "content" not in operations[name]["responses"]["202"], name
     assert not any(path.startswith("/internal") for path in document["paths"])
+
+
+def test_every_path_of_a_resource_leads_to_its_import() -> None:
+    modules = {module.name for module in pkgutil.iter_modules(api.__path__)}
+    routers = {name: getattr(importlib.import_module(f"{api.__name__}.{name}"), "router", None) for name in modules}
+    paths = {name: {route.path.split("/")[1] for route in router.routes} for name, router in routers.items() if router}
+    assert {name: set(segments) for name, segments in RESOURCES.items()} == paths
 
 
 # What a tool's arguments must be depends on the tool, one thing to forget is named in one of two ways, a rule is a

@@ -55,6 +55,7 @@ async def test_servers_start_side_by_side(config: ToolboxConfig, start: Start, t
         ("annabelle.toolbox.facade", {"mcp", "mcp_types", "watchfiles", "fastapi", "starlette", "dbos"}),
         ("annabelle.toolbox.process.forkserver_process", {"pydantic", "jsonschema", "asyncio"}),
         ("annabelle.toolbox.process.forkserver", {"pydantic", "asyncio", "mcp"}),
+        ("annabelle.hub.boot", {"mcp", "annabelle.hub.api.page", "annabelle.hub.api.goals", "annabelle.hub.api.tools"}),
     ],
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(module: str, too_heavy: set[str]) -> None:

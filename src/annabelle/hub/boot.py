@@ -62,7 +62,7 @@ from annabelle.hub.goals.goal_setup import make_goals
 from annabelle.hub.goals.note_service import NoteService
 from annabelle.hub.home_setup import ServerPlaybooks, seed_home
 from annabelle.hub.instance import remove_run_file, write_run_file
-from annabelle.hub.mcp.server import HubMcpServer
+from annabelle.hub.mcp.lazy_server import LazyMcpServer
 from annabelle.hub.memory.service import HubMemory
 from annabelle.hub.model_downloads import ModelDownloads
 from annabelle.hub.model_servers import ModelServerWatch
@@ -370,7 +370,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     forward_server_notices(toolbox, notices)
     audit_server_changes(toolbox, audit)
     toolbox.on_change(ServerPlaybooks(home, servers.names).seed_new_servers)
-    mcp, model_servers = HubMcpServer(hub), ModelServerWatch(base, agents.registry)
+    mcp, model_servers = LazyMcpServer(hub), ModelServerWatch(base, agents.registry)
     exporters = make_exporters(
         settings, home.traces_file, redact=base.redact, content=StoredSpanContent(database, base.redact)
     )
@@ -410,7 +410,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         Component(resume=model_servers.start, stop=model_servers.stop),
         Component(stop=downloads.stop),
         # Stopped first: its streams would hold the HTTP server up.
-        Component(start=mcp.start, stop=mcp.stop),
+        Component(stop=mcp.stop),
         Component(resume=fires.start, stop=fires.stop),
     )
     for component in components:

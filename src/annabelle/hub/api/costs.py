@@ -198,7 +198,7 @@ def _agent_id(request: Request) -> str:
 
 
 # Plain routes without OpenAPI: every turn uses them several times.
-LEDGER_ROUTES = (
+router.routes[:0] = (
     Route("/internal/ledger/reserve", reserve, methods=["POST"], include_in_schema=False),
     Route("/internal/ledger/settle", settle, methods=["POST"], include_in_schema=False),
     Route("/internal/ledger/status", status, methods=["GET"], include_in_schema=False),

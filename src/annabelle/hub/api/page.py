@@ -51,7 +51,7 @@ async def _to_page(_request: Request) -> Response:
     return RedirectResponse("/page/", headers=_HEADERS)
 
 
-PAGE_ROUTES: Final = (
+router.routes += (
     Route("/", _to_page),
     Route("/page", _to_page),
     Mount("/page", PageFiles(directory=FOLDER, html=True, check_dir=False)),
