@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
@@ -136,6 +137,7 @@ def find_disabled(folders: Iterable[ManifestFolder], environment: Mapping[str, s
     return [name for name in names if not is_enabled(name, environment)]
 
 
+@lru_cache(maxsize=64)
 def _read_manifest(blob: bytes, path: str) -> ServerManifest:
     try:
         return ServerManifest.model_validate(tomllib.loads(blob.decode()))

@@ -19,14 +19,17 @@ class SecretMatcher:
             form for value in values for text in (value, value.lower(), value.upper()) for form in encodings_of(text)
         }
         self._longest_first = sorted(found, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, self._longest_first)))
+        self._pattern: re.Pattern[str] | None = None  # compiling takes long, and most matchers never find anything
 
     def found_in(self, value: object) -> bool:
         """Whether text or nested data contains a secret, field names included."""
         return bool(self._longest_first) and any(map(self._found_in_text, iterate_texts(value)))
 
     def mask(self, text: str) -> str:
-        return self._pattern.sub(MASK, text) if self._found_in_text(text) else text
+        if not self._found_in_text(text):
+            return text
+        self._pattern = self._pattern or re.compile("|".join(map(re.escape, self._longest_first)))
+        return self._pattern.sub(MASK, text)
 
     def mask_data(self, value: object) -> object:
         """Masks nested data. Returns the same object if it has no secret, and only a mask if it is nested too deep."""
