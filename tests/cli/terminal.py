@@ -13,6 +13,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 from collections.abc import Callable, Iterator
@@ -55,22 +56,33 @@ def environment(home: Home, model_url: str = "http://127.0.0.1:9/v1", **more: st
     return known | more
 
 
+def start(known: dict[str, str], *arguments: str, stdin: str = "") -> subprocess.Popen[str] | WarmProcess:
+    """One command, its output read through pipes."""
+    if can_fork(known):
+        return TEMPLATE.spawn(COMMAND, known, arguments, stdin)
+    with tempfile.TemporaryFile("w+") as file:
+        file.write(stdin)
+        file.seek(0)
+        return subprocess.Popen(
+            [ANNABELLE, *arguments], env=known, stdin=file, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+
 def run(known: dict[str, str], *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """One command to its end."""
-    if can_fork(known):
-        process = TEMPLATE.spawn(COMMAND, known, arguments, stdin)
-        out, err = process.communicate(seconds(2 * PATIENCE))
-        return subprocess.CompletedProcess(["annabelle", *arguments], process.returncode or 0, out, err)
-    return subprocess.run(
-        [ANNABELLE, *arguments], env=known, input=stdin, capture_output=True, text=True, timeout=seconds(2 * PATIENCE)
-    )
+    process = start(known, *arguments, stdin=stdin)
+    out, err = process.communicate(timeout=seconds(2 * PATIENCE))
+    return subprocess.CompletedProcess(["annabelle", *arguments], process.returncode or 0, out, err)
 
 
 @contextlib.contextmanager
 def started_by_up(folder: Path, model_url: str) -> Iterator[dict[str, str]]:
-    """A hub that `annabelle up` starts, for tests to which it matters what a hub was started with."""
+    """A hub that `annabelle up` starts, for tests to which it matters what a hub was started with.
+
+    Nothing of it is forked: what a process was started with is read from the system.
+    """
     known = environment(Home(folder / "home"), model_url)
-    started = run(known, "up")
+    started = subprocess.run([ANNABELLE, "up"], env=known, capture_output=True, timeout=seconds(2 * PATIENCE))
     assert started.returncode == 0, started.stderr
     yield known
     assert run(known, "down").returncode == 0
@@ -81,6 +93,14 @@ def json_only(text: str) -> Any:
     value, end = json.JSONDecoder().raw_decode(text)
     assert text[end:] == "\n", text
     return value
+
+
+def hub_pid(known: dict[str, str]) -> int:
+    return json.loads((Path(known["ANNABELLE_HOME"]) / "run" / "hub.json").read_text())["pid"]
+
+
+def gone(pid: int) -> bool:
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 def wait_until(look: Callable[[], object], what: str) -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from annabelle.core.home import Home
-from cli.terminal import Terminal, started_by_up
+from cli.terminal import Terminal, gone, hub_pid, started_by_up, wait_until
 from support.scripted_model import ScriptedServer, plan_text
-from support.timing import seconds
 
 Open = Callable[..., Terminal]
 PROMPT = "› "
@@ -166,26 +163,28 @@ def test_where_settings_have_changed_since_the_start_the_model_is_named_with_the
 
 
 @pytest.mark.incident("I-25")
-def test_a_closed_terminal_ends_the_chat_and_its_hub(terminal: Open, home: Home):
+def test_a_closed_terminal_ends_the_chat_and_its_hub(terminal: Open, known: dict[str, str], home: Home):
     chat = terminal()
     chat.expect(PROMPT)
-    hub = psutil.Process(json.loads(home.hub_file.read_text())["pid"])
+    hub = hub_pid(known)
     os.kill(chat.process.pid, signal.SIGHUP)
     assert chat.wait() != 0
-    assert psutil.wait_procs([hub], timeout=seconds(30))[1] == []
+    wait_until(lambda: gone(hub), "the end of the hub")
     assert not home.hub_file.exists(), "it stopped as told, and did not just die"
 
 
 @pytest.mark.req("UX-01")
-def test_a_chat_whose_hub_was_killed_starts_another_and_says_it_there(terminal: Open, home: Home):
+def test_a_chat_whose_hub_was_killed_starts_another_and_says_it_there(
+    terminal: Open, known: dict[str, str], home: Home
+):
     chat = terminal()
     chat.expect(PROMPT)
     chat.type("Hello there\n")
     chat.expect("You said: .*\\s*Hello there")
     chat.expect(PROMPT)
-    hub = psutil.Process(json.loads(home.hub_file.read_text())["pid"])
-    hub.kill()
-    psutil.wait_procs([hub], timeout=seconds(10))
+    hub = hub_pid(known)
+    os.kill(hub, signal.SIGKILL)
+    wait_until(lambda: gone(hub), "the end of the hub")
     chat.type("Are you back\n")
     chat.expect("Starting Annabelle …")
     chat.expect("You said: .*\\s*Are you back")
@@ -196,12 +195,12 @@ def test_a_chat_whose_hub_was_killed_starts_another_and_says_it_there(terminal: 
 
 
 @pytest.mark.req("UX-01")
-def test_an_answer_whose_hub_is_killed_goes_on_in_another(terminal: Open, home: Home, dawdling: str):
+def test_an_answer_whose_hub_is_killed_goes_on_in_another(terminal: Open, known: dict[str, str], dawdling: str):
     chat = terminal()
     chat.expect(PROMPT)
     chat.type(f"{dawdling}\n")
     chat.expect("One")
-    psutil.Process(json.loads(home.hub_file.read_text())["pid"]).kill()
+    os.kill(hub_pid(known), signal.SIGKILL)
     chat.expect("Starting Annabelle …")
     chat.expect("You said: .*\\s*take your time")
     chat.expect(PROMPT)

@@ -11,24 +11,15 @@ import sys
 from pathlib import Path
 
 import httpx2 as httpx
-import psutil
 import pytest
 
 from annabelle.cli import down, hub_process
 from annabelle.cli.app import main
 from annabelle.core.home import Home
-from cli.terminal import ANNABELLE, run, wait_until
+from cli.terminal import ANNABELLE, gone, hub_pid, run, start, wait_until
 from cli.typed import Keyboard
 from support.scripted_model import ScriptedServer, plan_text
 from support.timing import seconds
-
-
-def hub_pid(known: dict[str, str]) -> int:
-    return json.loads((Path(known["ANNABELLE_HOME"]) / "run" / "hub.json").read_text())["pid"]
-
-
-def gone(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 @pytest.mark.req("UX-04")
@@ -54,7 +45,7 @@ def test_a_command_that_meets_a_hub_on_its_way_out_waits_for_its_end_and_starts_
     known |= {"ANNABELLE_SHUTDOWN_GRACE_SECONDS": "3"}
     url, asked = json.loads(run(known, "up", "--json").stdout)["url"], len(model.requests)
     first = hub_pid(known)
-    slow = subprocess.Popen([ANNABELLE, "ask", dawdling], env=known, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    slow = start(known, "ask", dawdling)
     wait_until(lambda: len(model.requests) > asked, "the model to be asked")
     os.kill(first, signal.SIGTERM)
     wait_until(lambda: httpx.get(f"{url}/health").json()["phase"] == "stopping", "the hub to stop")
@@ -66,11 +57,8 @@ def test_a_command_that_meets_a_hub_on_its_way_out_waits_for_its_end_and_starts_
 
 @pytest.mark.req("UX-04")
 def test_two_starts_at_once_make_one_hub(known: dict[str, str]):
-    starts = [
-        subprocess.Popen([ANNABELLE, "up", "--json"], env=known, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
-        for _ in range(2)
-    ]
-    told = [json.loads(start.communicate(timeout=seconds(120))[0]) for start in starts]
+    both = [start(known, "up", "--json") for _ in range(2)]
+    told = [json.loads(one.communicate(timeout=seconds(120))[0]) for one in both]
     assert told[0]["pid"] == told[1]["pid"]
     assert sorted(one["started"] for one in told) == [False, True]
     run(known, "down")
@@ -119,7 +107,7 @@ def test_piped_lines_are_answered_one_by_one(known: dict[str, str]):
 def test_without_a_terminal_and_without_input_it_serves_until_it_is_stopped(
     known: dict[str, str], home: Home, sign: signal.Signals
 ):
-    serving = subprocess.Popen([ANNABELLE], env=known, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    serving = start(known)
     assert serving.stderr is not None
     shown = ""
     while not ("serves at http://127.0.0.1:" in shown and "The hub is ready" in shown):
@@ -137,11 +125,11 @@ def test_without_a_terminal_and_without_input_it_serves_until_it_is_stopped(
 
 @pytest.mark.incident("I-25")
 def test_a_hub_does_not_outlive_a_command_that_was_killed(known: dict[str, str], home: Home):
-    serving = subprocess.Popen([ANNABELLE], env=known, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    serving = start(known)
     wait_until(home.hub_file.exists, "a hub that serves")
     pid = hub_pid(known)
     serving.kill()
-    serving.wait()
+    serving.communicate()
     wait_until(lambda: gone(pid), "the end of the hub")
 
 

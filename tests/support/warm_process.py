@@ -23,10 +23,12 @@ import termios
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import IO, NoReturn, cast
+from types import SimpleNamespace
+from typing import IO, Any, NoReturn, cast
 
 from annabelle.core.home import HOME_VARIABLE
 from annabelle.toolbox.process import control_socket, forkserver, kernel
@@ -286,27 +288,40 @@ def _fork_program(control: socket.socket, message: control_socket.ControlMessage
 
 
 def _become_program(message: control_socket.ControlMessage, streams: list[int], parent: int) -> NoReturn:
-    code = 1
-    program = cast("str", message["program"])
-    try:
+    def prepare() -> None:
         kernel.die_with_parent(parent, signal.SIGKILL)
-        kernel.reset_signals()
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # as an interpreter starts
         for standard, descriptor in enumerate(streams):
             os.dup2(descriptor, standard)
         if os.isatty(0):
             own_terminal()
-        kernel.close_all_but_standard()
-        sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)
-        if program == HUB:
-            _use_forked([_fork_fork_server() for _ in range(_FORK_SERVERS)])
         os.environ.clear()
         os.environ.update(cast("dict[str, str]", message["environment"]))
         os.chdir(cast("str", message["folder"]))
         time.tzset()
+
+    _run_program(cast("str", message["program"]), cast("list[str]", message["arguments"]), prepare)
+
+
+def _run_program(program: str, arguments: Sequence[str], prepare: Callable[[], None] | None) -> NoReturn:
+    """Run it in this process, which was forked for it."""
+    code = 1
+    try:
+        if prepare is not None:
+            prepare()
+        kernel.reset_signals()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # as an interpreter starts
+        kernel.close_all_but_standard()
+        # In a hub that a command started, the command's streams are dropped, and must not close the hub's.
+        sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
+        sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+        if program == HUB:
+            _use_forked([_fork_fork_server() for _ in range(_FORK_SERVERS)])
+        elif program == COMMAND:
+            hub_process = importlib.import_module("annabelle.cli.hub_process")
+            hub_process.subprocess = SimpleNamespace(Popen=_popen_hub, DEVNULL=subprocess.DEVNULL)
         random.seed()
         gc.enable()
-        sys.argv = [program, *cast("list[str]", message["arguments"])]
+        sys.argv = [program, *arguments]
         code = importlib.import_module(program).main() or 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
@@ -314,6 +329,16 @@ def _become_program(message: control_socket.ControlMessage, streams: list[int], 
         traceback.print_exc()
     finally:
         flush_and_exit(code)
+
+
+def _popen_hub(
+    arguments: Sequence[str], *, preexec_fn: Callable[[], None] | None, **options: Any
+) -> subprocess.Popen[Any]:
+    """The hub that a forked command starts: forked from it in the place of an `exec`."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    become_hub = partial(_run_program, HUB, (), preexec_fn)
+    return subprocess.Popen(arguments, preexec_fn=become_hub, restore_signals=False, **options)
 
 
 def own_terminal() -> None:
