@@ -111,9 +111,10 @@ async def answer_approval(approval_id: ApprovalId, request: Request, hub: TheHub
 
 async def _to_views(hub: HubContext, found: Sequence[Approval]) -> list[ApprovalView]:
     """With the words of the message that each turn goes back to."""
-    roots, user_id = [one.root_id for one in found], found[0].user_id if found else ""
-    orders = await hub.storage.database.read(lambda conn: list_texts(conn, roots, user_id))
-    return [_view(hub, one, hub.base.redact(orders[one.root_id]) if one.root_id in orders else None) for one in found]
+    roots, user_id = list({one.root_id for one in found}), found[0].user_id if found else ""
+    texts = await hub.storage.database.read(lambda conn: list_texts(conn, roots, user_id))
+    orders = {root: hub.base.redact(text) for root, text in texts.items()}
+    return [_view(hub, one, orders.get(one.root_id)) for one in found]
 
 
 def _view(hub: HubContext, approval: Approval, order: str | None = None) -> ApprovalView:

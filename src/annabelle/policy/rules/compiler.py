@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 from typing import Final, Literal, TypeVar, cast, get_args
 
 from annabelle.core.trust import ToolClass
@@ -176,7 +177,8 @@ def _split_clauses(sentence: str) -> list[str]:
     first, *rest = rule_words().clause.split(sentence)
     clauses = [first]
     for part in rest:
-        if _is_complete(clauses[-1]) and (parse_phrase(part) is not None or _is_order(part)):
+        # The part first: it is short, while what no clause follows grows to the whole message.
+        if (parse_phrase(part) is not None or _is_order(part)) and _is_complete(clauses[-1]):
             clauses.append(part)
         else:
             clauses[-1] += f" {part}"
@@ -195,9 +197,11 @@ def _is_complete(clause: str) -> bool:
 
 def _is_order(clause: str) -> bool:
     """Whether it begins with what is to be done. Of several deeds the last ones are listed: `send mail or run code`."""
-    own = strip_lead(clause)
-    deeds = [found for pattern in rule_words().actions.values() for found in pattern.finditer(own)]
-    return len(deeds) == 1 and deeds[0].start() == 0
+    own, actions = strip_lead(clause), rule_words().actions.values()
+    if not any(pattern.match(own) for pattern in actions):
+        return False
+    deeds = (found for pattern in actions for found in pattern.finditer(own))
+    return len(list(islice(deeds, 2))) == 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ def _patterns() -> _PhrasePatterns:
 
 def parse_phrase(sentence: str) -> RulePhrase | None:
     patterns = _patterns()
-    text = re.sub(r"\s+", " ", sentence.replace("’", "'")).strip()
+    text = " ".join(sentence.split(maxsplit=_LONGEST)).replace("’", "'")
     if len(text) > _LONGEST or text.endswith("?") or not patterns.worth_a_look.search(text):
         return None
     text = patterns.reason.sub("", text)
