@@ -120,6 +120,19 @@ async def test_a_reader_that_comes_back_anywhere_loses_and_doubles_nothing(
 
 
 @pytest.mark.req("THR-04")
+async def test_a_reader_whose_number_is_from_before_a_restore_hears_what_happens_now(
+    database: Database, fanout: EventFanout, log: EventLog
+) -> None:
+    thread = await thread_of(database, OWNER)
+    await log.add(thread, OWNER, event("before"))
+    lines = stream_events(EventReader(OWNER, thread, 500), database, fanout)
+    assert await anext(lines) == b"retry: 1000\nid: 1\n\n"
+    await log.add(thread, OWNER, event("now"))
+    assert [key for _, key in await read(lines, 1)] == ["now"]
+    await lines.aclose()
+
+
+@pytest.mark.req("THR-04")
 async def test_a_slow_reader_blocks_nobody_and_reads_on_from_the_store(
     database: Database, fanout: EventFanout, log: EventLog
 ) -> None:

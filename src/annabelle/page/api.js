@@ -171,7 +171,12 @@ function stream(path, last, onEvent) {
   function handle(part) {
     const data = [];
     for (const line of part.split(/\r?\n/)) {
-      if (line.startsWith("id:")) last = line.slice(3).trim();
+      if (line.startsWith("id:")) {
+        const id = line.slice(3).trim();
+        // The past is another one since a backup was restored, and what is on the screen is of the one before.
+        if (Number(id) < Number(last)) tell("ended");
+        last = id;
+      }
       else if (line.startsWith("data:")) data.push(line.slice(5).trimStart());
     }
     if (data.length) onEvent(JSON.parse(data.join("\n")));

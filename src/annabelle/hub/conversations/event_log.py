@@ -255,8 +255,10 @@ async def stream_events(
     """Yields the reader's events until it disconnects or the hub stops."""
     # Listen before reading, so no event is missed in between. Duplicates are dropped by number.
     listener = fanout.listen(reader.user_id, reader.thread_id, reader.token_hash)
-    position = reader.after
     try:
+        # A number that no event has yet is from before a backup was restored: who waited for more would hear nothing.
+        newest = await database.read(lambda conn: stored.last_event_number(conn, reader.user_id))
+        position = min(reader.after, newest)
         # With the number, so that who is cut off before the first event comes back to the same place.
         yield f"retry: 1000\nid: {position}\n\n".encode()
         behind = True
