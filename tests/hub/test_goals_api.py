@@ -97,6 +97,7 @@ async def test_a_goal_that_a_person_makes_is_there_at_once_with_all_they_gave(ho
         {"tools": ["no_such_tool"]},
         {"tools": ["memory_store_skill"]},
         {"title": " \n"},
+        {"title": "x" * 201},
         {"checkIn": {"time": "25:00"}},
         {"checkIn": {"frequency": "hourly"}},
         {"learnings": [" "]},
@@ -107,6 +108,7 @@ async def test_a_goal_that_cannot_be_is_refused_with_the_field(house: House, wro
     refused = await house.owner.post("/goals", json=PIANO | wrong)
     assert refused.status_code == 422, refused.text
     assert refused.json()["error"]["field"].split(".")[0] == next(iter(wrong))
+    assert "item" not in refused.json()["error"]["message"]
     assert (await get(house.owner, "/goals", archived=True))["goals"] == []
 
 

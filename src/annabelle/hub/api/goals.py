@@ -42,10 +42,10 @@ def _check_visible(text: str) -> str:
     return text.strip()
 
 
-Title = Annotated[str, AfterValidator(_join_words), Field(min_length=1, max_length=200, pattern=_WORD)]
+Title = Annotated[str, Field(min_length=1, max_length=200, pattern=_WORD), AfterValidator(_join_words)]
 Description = Annotated[str, Field(max_length=4_000)]
 Instructions = Annotated[str, Field(max_length=8_000)]
-LearningText = Annotated[str, AfterValidator(_check_visible), Field(min_length=1, max_length=500, pattern=_WORD)]
+LearningText = Annotated[str, Field(min_length=1, max_length=500, pattern=_WORD), AfterValidator(_check_visible)]
 Clock = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", examples=["08:30"])]
 Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 
