@@ -7,11 +7,11 @@ from datetime import datetime
 
 from annabelle.core.home import Home
 from annabelle.core.settings import load_settings
-from annabelle.skills.schedule import find_time_zone
+from annabelle.skills.schedule import find_user_zone
 
 
 def format_local(moment: object, form: str = "%Y-%m-%d %H:%M") -> str:
-    zone = find_time_zone(load_settings(Home.from_environment()).user_timezone)
+    zone = find_user_zone(load_settings(Home.from_environment()).user_timezone)
     return f"{datetime.fromisoformat(str(moment)).astimezone(zone):{form}}"
 
 
