@@ -169,13 +169,13 @@ def _finish(profile: str) -> None:
 
 
 def ensure_programs() -> None:
-    """Install the system programs the tests need where we may; name those that stay missing."""
+    """Install the system programs the tests need where we may; name those that stay missing and are needed."""
     table = (REQUIREMENTS / "programs.txt").read_text(encoding="utf-8").splitlines()
     rows = [line.split(maxsplit=2) for line in table if line.strip() and not line.startswith("#")]
-    missing = [(program, package) for program, package, _why in rows if shutil.which(program) is None]
+    missing = [(program, package) for program, package, _why in rows if shutil.which(program.rstrip("?")) is None]
     if missing:
         _apt_install([package for _program, package in missing])
-    still = [(program, package) for program, package in missing if shutil.which(program) is None]
+    still = [(program, package) for program, package in missing if shutil.which(program) is None and program[-1] != "?"]
     if still:
         names = ", ".join(program for program, _package in still)
         packages = " ".join(package for _program, package in still)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -16,7 +17,9 @@ DESKTOP: ViewportSize = {"width": 1280, "height": 900}
 
 
 def launch(playwright: Playwright) -> Browser:
-    return playwright.chromium.launch(executable_path=find_browser(None), args=["--no-sandbox"])
+    """The same engine without the windows around it costs a third less."""
+    program = shutil.which("chromium-headless-shell") or find_browser(None)
+    return playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
 
 
 class Visit:

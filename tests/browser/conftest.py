@@ -1,4 +1,4 @@
-"""A browser and a hub for all tests of a file."""
+"""A browser for all tests of this folder, and a hub for all of a file."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from support.timing import seconds
 expect.set_options(timeout=seconds(30) * 1000)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
+    """Not for the whole run: while the driver is there, no test has an event loop of its own."""
     with sync_playwright() as playwright:
         opened = launch(playwright)
         yield opened

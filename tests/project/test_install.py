@@ -108,12 +108,14 @@ def test_two_installs_at_once_do_the_work_once(checkout: Path):
 
 @pytest.mark.req("PKG-02")
 def test_a_missing_program_fails_by_its_name(checkout: Path):
-    (checkout / "requirements" / "programs.txt").write_text("no-such-program a-package for the test\n")
+    (checkout / "requirements" / "programs.txt").write_text(
+        "no-such-program a-package for the test\nno-faster-program? another-package for speed\n"
+    )
     # Neither apt-get nor sudo is on this PATH, so nothing can be installed.
     missing = install(checkout, "programs", PATH=str(checkout.parent / "tools"))
     assert missing.returncode == 2
     assert "no-such-program" in missing.stderr
-    assert "apt-get install a-package" in missing.stderr
+    assert "apt-get install a-package)" in missing.stderr
 
 
 @pytest.mark.req("PKG-02")

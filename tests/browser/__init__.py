@@ -1,0 +1,1 @@
+"""A package to pytest, so that its tests share a browser."""
