@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import psutil
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from browser.browsing import Visit
+from browser.browsing import Visit, visiting
 from hub.hubs import HubProcess, wait_for
 from support.scripted_model import Reply, Rule, ScriptedServer
 
@@ -39,11 +41,16 @@ def count_streams(hub: HubProcess) -> int:
     return sum(one.laddr.port == port and one.status == psutil.CONN_ESTABLISHED for one in found)
 
 
+@pytest.fixture(scope="module")
+def rendering(browser: Browser, hub: HubProcess) -> Iterator[Page]:
+    with visiting(browser, hub) as visit:
+        yield visit.sign_in()
+
+
 @pytest.mark.req("UX-02")
 @pytest.mark.parametrize("name", HOSTILE)
-def test_no_text_makes_the_page_hang(visit: Visit, name: str) -> None:
-    page = visit.sign_in()
-    assert page.evaluate(RENDER, HOSTILE[name]) > 0  # a page that hangs ends with the test's time
+def test_no_text_makes_the_page_hang(rendering: Page, name: str) -> None:
+    assert rendering.evaluate(RENDER, HOSTILE[name]) > 0  # a page that hangs ends with the test's time
 
 
 @pytest.mark.req("UX-02")

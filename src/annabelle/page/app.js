@@ -230,6 +230,8 @@ export async function show() {
   if (main.contains(root)) missed.forEach(tellView);
   // The view is drawn again with each tab, so the link that was pressed is another one now.
   if (!moved) return [...main.querySelectorAll(".tabs a, .choices a")].find((one) => one.textContent === pressed)?.focus({ preventScroll: true });
+  // Whoever was faster than the last answer of the hub is at a control of the view already, and stays there.
+  if (root.contains(document.activeElement)) return;
   main.focus({ preventScroll: true });  // or its heading would be behind the header
   scrollTo(0, 0);
 }
