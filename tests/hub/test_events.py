@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 import pytest
+from sqlalchemy import Connection
 
 from annabelle.core.errors import StorageTrouble
 from annabelle.core.messages import OWNER, TurnEvent
@@ -17,6 +18,7 @@ from annabelle.hub.conversations.event_log import (
     EventReader,
     LiveEvent,
     WriteResult,
+    follow_events,
     stream_events,
 )
 from annabelle.store import threads, threads as stored
@@ -148,6 +150,34 @@ async def test_a_slow_reader_blocks_nobody_and_reads_on_from_the_store(
     await lines.aclose()
 
 
+@pytest.mark.req("THR-04")
+async def test_what_happens_while_a_slow_reader_reads_the_store_is_not_lost(
+    database: Database, fanout: EventFanout, log: EventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread = await thread_of(database, OWNER)
+    lines = stream_events(EventReader(OWNER, thread, 0), database, fanout, heartbeat=0.05)
+    assert (await anext(lines)).startswith(b"retry")
+    for number in range(1200):
+        last = log.add(thread, OWNER, event(f"k{number}"))
+    await last
+    original, meanwhile = database.read, [f"m{page}" for page in range(3)]
+    to_add = list(meanwhile)
+
+    async def read_and_add(change: Callable[[Connection], object]) -> object:
+        found = await original(change)
+        if to_add:
+            await log.add(thread, OWNER, event(to_add.pop(0)))
+        return found
+
+    monkeypatch.setattr(database, "read", read_and_add)
+    seen: list[str] = []
+    async with asyncio.timeout(seconds(10)):
+        while (line := await anext(lines)) != b": still here\n\n":
+            seen.append(json.loads(line.partition(b"data: ")[2])["key"])
+    assert seen == [f"k{number}" for number in range(1200)] + meanwhile
+    await lines.aclose()
+
+
 def test_a_full_listener_lets_its_queue_go_and_says_so() -> None:
     listener = EventListener(OWNER, None, limit=3)
     for number in range(4):
@@ -171,6 +201,24 @@ async def test_a_reader_sees_its_own_user_s_events_only(database: Database, fano
     assert [await anext(theirs) for _ in range(3)][1:] == [b": still here\n\n"] * 2
     await lines.aclose()
     await theirs.aclose()
+
+
+@pytest.mark.incident("I-10")
+@pytest.mark.parametrize("stream", [stream_events, follow_events])
+async def test_a_revoked_token_is_told_nothing_more_of_what_it_had_missed_either(
+    database: Database, fanout: EventFanout, log: EventLog, stream: Callable[..., AsyncGenerator[object]]
+) -> None:
+    thread = await thread_of(database, OWNER)
+    for number in range(4):
+        await log.add(thread, OWNER, event(f"k{number}"))
+    streams = [stream(EventReader(OWNER, thread, 0, token), database, fanout) for token in ("revoked", "kept")]
+    for one in streams:
+        await anext(one)
+        await anext(one)
+    fanout.close_for_token("revoked")
+    assert [told async for told in streams[0]] == []
+    assert await anext(streams[1])
+    await streams[1].aclose()
 
 
 @pytest.mark.req("THR-04")

@@ -46,6 +46,7 @@ class EventListener:
         self._news = asyncio.Event()
         self.fell_behind = False
         self.closed = False
+        self.revoked = False
 
     def push(self, told: LiveEvent) -> None:
         if self.fell_behind:
@@ -70,6 +71,7 @@ class EventListener:
         """Close it, with nothing more to read."""
         self._waiting.clear()
         self.fell_behind = True
+        self.revoked = True
         self.close()
 
     async def wait(self, timeout: float) -> bool:
@@ -299,6 +301,8 @@ async def follow_events(
                 )
             )
             for event in page:
+                if listener.revoked:
+                    return
                 position = event.seq
                 yield event
             if len(page) == _PAGE_EVENTS:
