@@ -56,15 +56,19 @@ async def test_a_summary_of_other_turns_stays(make_store: MakeStore) -> None:
     assert await open_ids(make_store()) == ["msg_2"]
 
 
+@pytest.mark.req("SES-07")
 async def test_archives_lose_them_and_are_summed_up_again_without_a_model(make_store: MakeStore) -> None:
     store = await filled(make_store, 2)
-    await store.archive(THREAD, ConversationEnd("msg_1", "manual", "They said question 0, then question 1."))
+    ending = ConversationEnd("msg_1", "session_timeout", "They said question 0, then question 1.")
+    first = await store.archive(THREAD, ending)
+    assert first is not None
     await store.append(THREAD, turn(2))
     await store.archive(THREAD, ConversationEnd("msg_2", "manual", "They said question 2."))
     assert len(await store.archives(THREAD)) == 2
     await store.remove_turns(THREAD, frozenset({"msg_1", "msg_2"}))
     for each in (store, make_store()):
         (left,) = await each.archives(THREAD)
+        assert (left.reason, left.archived_at, left.message_count) == (first.reason, first.archived_at, 2)
         assert "question 0" in left.summary
         assert "question 1" not in left.summary
         assert "question 1" not in json.dumps([*(await each.archived_turns(THREAD)).values()])

@@ -130,7 +130,8 @@ def strip_archive(archive: Archive, gone: Container[object]) -> Archive | None:
     if not turns:
         return None
     ending = ConversationEnd(archive.message_id, "manual", summarise_without_model(turns, ""))
-    return build_archive(archive.thread_id, ending, left)
+    made = build_archive(archive.thread_id, ending, left)
+    return made.model_copy(update={"reason": archive.reason, "archived_at": archive.archived_at})
 
 
 def build_fresh_header(agent_id: str, thread_id: str, lines: SessionLines, older: SessionLines) -> SessionHeader:
