@@ -88,6 +88,7 @@ def test_a_reminder_is_changed_switched_off_and_deleted(visit: Visit, model: Scr
     expect(page.get_by_role("heading", name="feed both cats", level=1)).to_be_visible()
     expect(page.get_by_text("Runs every weekday at 08:30.", exact=True)).to_be_visible()
     changed = skill(hub, "feed both cats")
+    expect(page.locator(".hint", has_text="Next:").locator("time")).to_have_attribute("datetime", changed["nextDue"])
     assert changed["plan"] == {"tool": "send_message", "arguments": {"message": "⏰ Feed both cats."}}
     assert (changed["notify"], changed["missed"]) == (False, "skip")
     page.get_by_role("button", name="Switch off").click()

@@ -218,6 +218,10 @@ def test_fix_does_what_is_safe_says_it_and_keeps_every_byte(doctor: Doctor, home
     left = {one["check"] for one in fixed["findings"] if one["severity"] in ("critical", "warning")}
     assert left == {"state-files", "config-files"}
     assert doctor("--fix")["fixed"] == [], "there is nothing more to fix"
+    home.known_servers_file.write_text('{"again')
+    doctor("--fix")
+    kept = sorted(home.known_servers_file.parent.glob("last-known-mcps.json.bad*"))
+    assert [one.read_text() for one in kept] == ['{"servers": [', '{"again'], "what was put aside before is still there"
 
 
 @pytest.mark.req("DIA-04")

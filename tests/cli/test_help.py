@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
+from typer.core import TyperCommand, TyperGroup
 
 from annabelle.cli.app import load
 from annabelle.cli.commands import COMMANDS
@@ -31,13 +33,20 @@ def test_help_names_every_command_and_imports_nothing_heavy(home: Home):
     assert shown.stdout.splitlines()[-1] == "[]"
 
 
+def walk(command: TyperCommand | TyperGroup) -> Iterator[TyperCommand | TyperGroup]:
+    """A command and all below it."""
+    yield command
+    for below in getattr(command, "commands", {}).values():
+        yield from walk(below)
+
+
 @pytest.mark.req("UX-01")
 @pytest.mark.parametrize("command", [command.name for command in COMMANDS])
-def test_every_command_has_help_and_json(command: str):
-    loaded = load(command)
-    names = [option for parameter in loaded.params for option in parameter.opts]
-    assert "--json" in names or command == "mcp"  # it speaks JSON already
-    assert (loaded.help or "").strip()
+def test_every_command_and_all_below_it_have_help_and_json(command: str):
+    for one in walk(load(command)):
+        options = [option for parameter in one.params for option in parameter.opts]
+        assert "--json" in options or command == "mcp", one.name  # it speaks JSON already
+        assert (one.help or "").strip(), one.name
 
 
 def test_a_misspelled_command_names_the_closest_and_ends_with_2(home: Home):

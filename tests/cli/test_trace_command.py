@@ -7,11 +7,12 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
-from annabelle.cli.trace import BAR_WIDTH, render_bar
+from annabelle.cli.trace import BAR_WIDTH, print_waterfall, render_bar
 from annabelle.core.home import Home
 from annabelle.core.ids import new_id
 from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.trace import TraceFile
+from annabelle.core.trace_export import parse_spans
 from cli.terminal import environment, run
 
 
@@ -20,6 +21,17 @@ def test_a_bar_is_always_visible_and_never_wider_than_its_place(begin: float, le
     drawn = render_bar(begin, length)
     assert len(drawn) == BAR_WIDTH
     assert "█" in drawn
+
+
+@pytest.mark.req("TRC-04")
+def test_a_bar_begins_and_ends_where_its_event_did(capsys: pytest.CaptureFixture[str]):
+    records = [
+        {"ts": f"2026-11-18T09:00:00.{ended:03}+00:00", "event": event, "data": {"duration_ms": took}}
+        for event, ended, took in (("first", 140, 140), ("whole", 280, 280), ("last", 280, 69))
+    ]
+    print_waterfall("tr_1", parse_spans(records))
+    drawn = [line[11 : 11 + BAR_WIDTH] for line in capsys.readouterr().out.splitlines()[:3]]
+    assert drawn == ["█" * 28, "█" * 14 + " " * 14, " " * 21 + "█" * 7]
 
 
 @pytest.mark.req("TRC-04")

@@ -16,6 +16,7 @@ from annabelle.core.tools import JsonObject
 from annabelle.hub.agents.config import CostControls
 from annabelle.hub.costs.monitor import CostMonitor
 from annabelle.store import ledger, messages, threads
+from annabelle.store.cost_control import RecentCall
 from annabelle.store.database import Database
 from annabelle.store.messages import StoredMessage
 from annabelle.store.threads import Thread
@@ -170,6 +171,19 @@ async def test_the_window_is_there_again_after_a_restart_and_a_reset_lasts(home:
     assert last.agents.status("annabelle").costs.current_hour_tokens == 0
     await spend(last, "c", 10)
     assert last.agents.status("annabelle").costs.current_hour_tokens == 10
+
+
+@pytest.mark.req("CST-01")
+def test_a_call_from_before_a_restart_leaves_the_window_an_hour_after_it_was_made() -> None:
+    clock = [1_000]
+    monitor = CostMonitor(lambda _agent: CostControls(), lambda: clock[0])
+    monitor.restore("annabelle", [RecentCall(59, 100, 20), RecentCall(3, 10, 2)])
+    full = monitor.status("annabelle")
+    assert (full.current_hour_tokens, full.current_hour_calls, full.active_buckets) == (132, 2, 2)
+    assert full.short_window_tokens_per_minute == 0
+    clock[0] += 1
+    left = monitor.status("annabelle")
+    assert (left.current_hour_tokens, left.current_hour_calls) == (12, 1)
 
 
 @pytest.mark.req("CST-04")

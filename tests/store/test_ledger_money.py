@@ -155,6 +155,17 @@ async def test_a_budget_warns_once_a_period_when_its_share_is_spent(db: Database
 
 
 @pytest.mark.req("CST-05")
+@pytest.mark.parametrize("day", [None, to_nano_usd(10.0)])
+async def test_a_month_warns_whether_or_not_its_day_has_a_budget(db: Database, day: int | None) -> None:
+    caps = SpendingCaps(day=day, month=to_nano_usd(1.0), warning_share=0.8)
+    told = [
+        await db.write(lambda c, n=number: ledger.settle_call(c, settlement(f"c{n}", 0.4), caps, NOON))
+        for number in range(2)
+    ]
+    assert [[one.period for one in settled.warnings] for settled in told if settled is not None] == [[], [MONTH]]
+
+
+@pytest.mark.req("CST-05")
 async def test_costs_are_grouped_by_purpose_and_by_person_and_say_what_has_no_price(db: Database) -> None:
     calls = (
         ("a", "chat", "owner", True),

@@ -61,6 +61,16 @@ async def test_the_newest_come_first_and_only_ones_own_threads_that_people_see(d
 
 
 @pytest.mark.req("THR-02")
+async def test_a_conversation_that_has_ended_is_still_listed_found_and_read(db: Database, receive, thread) -> None:
+    said = (await receive("the old piano")).message
+    fresh = await db.write(lambda c: threads.replace_thread(c, thread.id))
+    listed = await db.read(lambda c: threads.list_threads(c, "owner"))
+    assert {one.id for one in listed} == {thread.id, fresh.id}
+    assert await found(db, "piano") == ["the old piano"]
+    assert [one.id for one in await db.read(lambda c: messages.list_messages(c, thread.id, "owner"))] == [said.id]
+
+
+@pytest.mark.req("THR-02")
 async def test_what_was_deleted_is_not_found(db: Database, receive) -> None:
     gone, kept = [(await receive(text)).message for text in ("a deleted piano", "a piano that was not deleted")]
     await db.write(lambda c: remove_content(c, [gone]))

@@ -71,6 +71,19 @@ async def test_within_half_an_hour_the_conversation_goes_on(make_store: MakeStor
 
 
 @pytest.mark.req("SES-03")
+async def test_a_conversation_is_not_idle_while_its_next_turn_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = Talk(FileSessionStore(tmp_path / "sessions", "tess"), MODEL, tmp_path)
+    await talk.store.append(THREAD, turn(0, at=ago(minutes=29)))
+    await viewed(talk)
+    for later, archived in ((29, 0), (31, 1)):
+        monkeypatch.setattr(archiver, "now", lambda later=later: now() + timedelta(minutes=later))
+        await talk.sessions._archivist.scan()  # pyright: ignore[reportPrivateUsage]
+        assert len(await talk.store.archives(THREAD)) == archived
+
+
+@pytest.mark.req("SES-03")
 @pytest.mark.parametrize("minutes", [1e300, float("inf")])
 async def test_who_waits_longer_than_any_date_reaches_never_archives(tmp_path: Path, minutes: float) -> None:
     talk = Talk(FileSessionStore(tmp_path, "annabelle"), MODEL, tmp_path, agent_session_timeout=minutes)
@@ -190,6 +203,16 @@ async def test_a_complete_feed_is_archived_at_once_for_that_reason(make_store: M
     (archive,) = await make_store().archives(THREAD)
     assert (archive.reason, archive.message_count) == ("feed_complete", 2)
     assert (await make_store().session(THREAD)).turns == []
+
+
+@pytest.mark.req("SES-07")
+async def test_a_message_without_an_answer_is_one_message(make_store: MakeStore) -> None:
+    store = make_store()
+    await store.append(THREAD, turn(0))
+    await store.append(THREAD, turn(1).model_copy(update={"assistant": ""}))
+    archive = await store.archive(THREAD, ConversationEnd("msg_1", "manual", "One was not answered."))
+    assert archive is not None
+    assert archive.message_count == 3
 
 
 @pytest.mark.req("SES-07")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import cast
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -156,6 +157,18 @@ TODAY = date(2026, 5, 20)
 def test_days_are_what_people_call_them(asked: str, first: str | None, last: str | None) -> None:
     found = parse_timeframe(asked, TODAY)
     assert (found.first and found.first.isoformat(), found.last and found.last.isoformat()) == (first, last)
+
+
+@pytest.mark.req("SES-04")
+@pytest.mark.parametrize(
+    ("zone", "days"), [("Europe/Berlin", ["2026-05-19", "2026-05-20"]), ("Pacific/Auckland", ["2026-05-20"])]
+)
+def test_a_conversation_over_midnight_is_found_on_both_of_its_days_where_the_user_lives(
+    zone: str, days: list[str]
+) -> None:
+    began, over = datetime(2026, 5, 19, 20, tzinfo=UTC), datetime(2026, 5, 20, 1, tzinfo=UTC)
+    asked = [f"2026-05-{day}" for day in range(18, 22)]
+    assert [day for day in asked if parse_timeframe(day, TODAY).overlaps(began, over, ZoneInfo(zone))] == days
 
 
 @given(st.text(max_size=40))

@@ -103,6 +103,15 @@ def test_without_any_room_a_long_goal_every_open_question_and_the_call_under_way
     assert made == ["last"]
 
 
+@pytest.mark.req("CMP-07")
+@pytest.mark.parametrize("name", sorted(STRATEGIES))
+def test_the_question_that_the_goal_answers_stays(name: ThinkingStrategy):
+    question, goal = answer("Shall I book HAT0101 or HAT0203 for Ada?"), user("The second one.")
+    under_way = called("book_flight", {"status": "pending"}, "last", flight_number="HAT0203")
+    history = [*long_history(), *called("look_up", flights(3), "before"), question, goal, *under_way]
+    assert question in STRATEGIES[name].compress(history, goal, 10, CompressionMeasures())
+
+
 @pytest.mark.req("CMP-03")
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 def test_every_strategy_comes_near_the_budget(name: ThinkingStrategy):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 
-from annabelle.core.contract import ThinkingSettings, TokenUsage
+from annabelle.core.contract import ThinkingSettings, ThinkingStrategy, TokenUsage
 from annabelle.core.errors import ProviderDown
 from annabelle.embeddings.embedder import EmbeddingsUnavailable
 from annabelle.llm.token_estimate import estimate_tokens
@@ -23,7 +23,7 @@ from annabelle.thinker.compression.message_text import CONTEXT_TOKENS, render_me
 from annabelle.thinker.compression.model_notes import NoteTaker
 from annabelle.thinker.compression.port import CompressionRequest, CompressionResult
 from annabelle.thinker.compression.rule_notes import ANSWER_THE_USER
-from annabelle.thinker.compression.strategies import CompressionMeasures
+from annabelle.thinker.compression.strategies import STRATEGIES, CompressionMeasures
 from annabelle.thinker.compression.summary import find_summary
 from annabelle.thinker.costs import CostMeter
 from annabelle.thinker.prompt.token_budget import count_tokens
@@ -136,6 +136,24 @@ async def test_failures_of_earlier_turns_and_answered_messages_are_no_insights()
     assert result.insights == ()
     assert result.next_actions == f"Task: Task 0. Task: Task 1. Task: Task 2. 2 more tasks. {ANSWER_THE_USER}"
     assert "tomorrow" not in result.next_actions
+
+
+@pytest.mark.req("CMP-09")
+async def test_at_its_threshold_a_conversation_is_still_whole():
+    history = long_history()
+    size = estimate_tokens(history)
+    for threshold, strategy in ((size, "none"), (size - 1, "adaptive")):
+        result = await ContextCompressor(ThinkingSettings(threshold_tokens=threshold)).think(asking(history))
+        assert result.metrics["strategy"] == strategy
+
+
+@pytest.mark.req("CMP-09")
+@pytest.mark.parametrize("broken", sorted(STRATEGIES.keys() - {"sliding-window"}))
+async def test_an_agent_is_served_by_the_strategy_it_names(broken: ThinkingStrategy, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(STRATEGIES, broken, Broken())
+    for named in STRATEGIES:
+        result = await ContextCompressor(SMALL.model_copy(update={"strategy": named})).think(asking(long_history()))
+        assert result.metrics["strategy"] == ("sliding-window" if named == broken else named)
 
 
 @pytest.mark.req("CMP-09")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from annabelle.core.home import Home
-from annabelle.hub.diagnosis.error_baseline import HOUR, ErrorBaseline, ErrorSample
+from annabelle.hub.diagnosis.error_baseline import HOUR, WINDOW, ErrorBaseline, ErrorSample, exceeds_baseline
 from annabelle.hub.diagnosis.offline import offline_context
 from annabelle.hub.diagnosis.report import CHECKS, render_report, run_checks
 from hub.diagnosis.conftest import Examined
@@ -126,6 +126,16 @@ async def test_many_errors_are_those_far_above_what_is_usual(
     write_baseline(home, clock, samples, *usual)
     write_log(home, clock, errors, warnings)
     assert await examine.severities("error-rate-baseline") == (["warning"] if found else [])
+
+
+@pytest.mark.req("DIA-02")
+def test_usual_is_the_week_before_this_hour_and_not_what_this_hour_brought(clock: VirtualClock) -> None:
+    def sample(before: timedelta, errors: int) -> ErrorSample:
+        return ErrorSample(at=clock.now() - before, errors=errors, warnings=0)
+
+    usual = [sample(hour * HOUR, 1) for hour in range(6, 0, -1)]
+    assert exceeds_baseline(sample(timedelta(), 3), [*usual, sample(HOUR / 2, 3)])
+    assert exceeds_baseline(sample(timedelta(), 3), [sample(WINDOW + HOUR, 90), *usual])
 
 
 @pytest.mark.req("DIA-02")

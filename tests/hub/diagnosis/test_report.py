@@ -144,6 +144,18 @@ async def test_every_six_hours_the_owner_hears_of_changes_and_of_nothing_else(
     assert {later - earlier for earlier, later in pairwise(times)} == {SIX_HOURS}
 
 
+@pytest.mark.req("DIA-03")
+async def test_a_change_that_only_a_running_hub_can_find_is_told_too(house: House) -> None:
+    diagnosis = house.machine.hub.services.upkeep.diagnosis
+    await house.add_looking(interval_minutes=15)
+    await house.machine.components[-1].stop()  # nothing runs it
+    await diagnosis.report_changes("fire_1", house.clock.now())
+    house.clock.moment += timedelta(hours=3)
+    assert "“look” did not run when it was due. (stale-cron-jobs)" in await diagnosis.report_changes(
+        "fire_2", house.clock.now()
+    )
+
+
 @pytest.mark.req("DIA-03", "DUR-03")
 async def test_a_report_that_is_made_again_after_a_crash_tells_the_same(house: House, home: Home) -> None:
     diagnosis, halts = house.machine.hub.services.upkeep.diagnosis, house.machine.hub.agents.halts

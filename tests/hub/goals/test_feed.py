@@ -5,12 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import Connection
 
 from annabelle.core.contract import TurnBrief
 from annabelle.core.errors import Conflict, NotFound
 from annabelle.core.messages import OWNER, InboundMessage
 from annabelle.core.tools import JsonObject
+from annabelle.hub.goals.feed_repeats import COMPARED
 from annabelle.store import feed, goals, skills
+from annabelle.store.feed import NewFeedItem
 from annabelle.store.goals import NewNote
 from hub.goals.house import GoalHouse, call
 
@@ -223,6 +226,24 @@ async def test_what_the_feed_had_is_left_out_in_other_words_too_and_its_agent_is
     assert answer["structured"] == {"shown": 1, "repeated": 1, "left_out": ["New Nightjet Vienna-Rome"]}
     assert "Left out: “New Nightjet Vienna-Rome”. The feed had the same on 2026-" in str(answer["text"])
     assert "“Night train to Rome”" in str(answer["text"])
+
+
+@pytest.mark.req("AGE-09")
+@pytest.mark.parametrize(
+    ("user_id", "later", "left_out"),
+    [(OWNER, COMPARED - 1, [NIGHTJET_REWORDED["title"]]), (OWNER, COMPARED, []), ("mallory", 0, [])],
+)
+async def test_a_repeat_is_one_of_the_persons_own_newest_items(
+    house: GoalHouse, user_id: str, later: int, left_out: list[str]
+) -> None:
+    def add(conn: Connection) -> None:
+        for told in (NIGHTJET, *(item(f"Item {number}") for number in range(later))):
+            new = NewFeedItem(user_id=user_id, kind="discovery", title=str(told["title"]), content=str(told["content"]))
+            feed.add_feed_item(conn, new)
+
+    await house.write(add)
+    await bring(house, [NIGHTJET_REWORDED])
+    assert house.thinker.answers[-1]["structured"]["left_out"] == left_out
 
 
 @pytest.mark.req("AGE-09")

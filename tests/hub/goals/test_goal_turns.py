@@ -138,13 +138,15 @@ async def test_a_goal_has_at_most_fifty_learnings(house: GoalHouse) -> None:
     await house.say(goal)
     assert "50 learnings" in str(house.thinker.answers[-1]["text"])
     learnt = await house.read(lambda conn: goals.list_learnings(conn, goal.id))
-    first = learnt[0].id
+    first, garden = learnt[0].id, await house.add("Garden")
+    other = await house.write(lambda conn: goals.add_learning(conn, garden.id, "Likes roses"))
     house.play(
         lambda _brief: {
             "calls": [
                 call("manage_learning", action="change", learning_id=first, content="better"),
                 call("manage_learning", action="remove", learning_id=learnt[1].id),
-                call("manage_learning", action="remove", learning_id="learn_of_another_goal"),
+                call("manage_learning", action="change", learning_id=other.id, content="worse"),
+                call("manage_learning", action="remove", learning_id=other.id),
             ]
         }
     )
@@ -152,7 +154,8 @@ async def test_a_goal_has_at_most_fifty_learnings(house: GoalHouse) -> None:
     left = await house.read(lambda conn: goals.list_learnings(conn, goal.id))
     assert len(left) == 49
     assert left[0].content == "better"
-    assert house.thinker.answers[-1]["is_error"]
+    assert [one["is_error"] for one in house.thinker.answers[-4:]] == [False, False, True, True]
+    assert await house.read(lambda conn: goals.list_learnings(conn, garden.id)) == [other]
 
 
 @pytest.mark.req("AGE-12", "POL-09")

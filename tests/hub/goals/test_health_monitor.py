@@ -56,12 +56,15 @@ async def test_a_turn_that_hangs_for_half_an_hour_is_stopped_and_its_thread_free
     house: GoalHouse, minutes: int, stopped: int
 ) -> None:
     goal = await house.add()
-    hangs = asyncio.Event()
+    hangs, left = asyncio.Event(), asyncio.Event()
     original = house.thinker._turn
 
     async def turn(brief: TurnBrief) -> TurnResult:
         if brief.text == "hang":
-            await hangs.wait()
+            try:
+                await hangs.wait()
+            finally:
+                left.set()
         return await original(brief)
 
     house.thinker._turn = turn
@@ -71,6 +74,7 @@ async def test_a_turn_that_hangs_for_half_an_hour_is_stopped_and_its_thread_free
     await house.write(lambda conn: conn.execute(update(claim_rows).values(claimed_at=since)))
     report = await house.hub.services.upkeep.health.run()
     assert report.stuck == stopped
+    assert left.is_set() == bool(stopped), "it does not go on beside the next one"
     if not stopped:
         hangs.set()
     await house.rest()
@@ -148,7 +152,7 @@ async def test_an_old_task_that_waits_for_its_turn_is_not_ended(house: GoalHouse
 async def test_ended_tasks_are_cleared_away_after_fifteen_days(house: GoalHouse, days: float, left: int) -> None:
     goal = await house.add()
     at = house.clock.now() - timedelta(days=days)
-    await add_task(house, goal.id, "completed", at, finished_at=at)
+    await add_task(house, goal.id, "completed", at - timedelta(days=30), finished_at=at)
     report = await house.hub.services.upkeep.health.run()
     assert report.removed == 1 - left
     assert len(await house.tasks(goal)) == left

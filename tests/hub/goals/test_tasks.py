@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -20,6 +20,7 @@ from annabelle.core.errors import (
 from annabelle.core.messages import OWNER, InboundMessage
 from annabelle.core.tools import JsonObject
 from annabelle.store import goals, messages, threads
+from annabelle.store.tasks import StoredTask
 from hub.goals.house import GoalHouse, call
 
 RESEARCH = call("create_task", title="Find teachers", instructions="Find three piano teachers nearby.")
@@ -113,13 +114,25 @@ async def test_only_the_agent_itself_has_the_type_of_its_run_and_a_task_has_it_a
     assert (await house.tasks(goal))[0].request["origin_type"] == "agent_check_in"
 
 
+async def errors_of(house: GoalHouse, task: StoredTask) -> list[JsonObject]:
+    """What the errors in its thread tell of the next try, in order."""
+
+    def load(conn) -> list[JsonObject]:
+        thread = threads.find_open_thread(conn, channel="task", chat_id=task.id, user_id=OWNER, agent_id="annabelle")
+        return [one.metadata for one in messages.list_messages(conn, thread.id, OWNER) if one.source == "error"]
+
+    return await house.read(load)
+
+
 @pytest.mark.req("AGE-13", "THR-05")
 async def test_a_task_that_failed_is_paused_with_the_time_of_its_next_try_and_tried_again(house: GoalHouse) -> None:
     goal = await house.add()
     down = ProviderDown("The model is away.")
-    fails = True
+    fails, under_way = True, list[tuple[str, datetime | None]]()
 
     async def turn(brief: TurnBrief) -> TurnResult:
+        if brief.channel == "task":
+            under_way.extend((one.state, one.next_try_at) for one in await house.tasks(goal))
         if brief.channel == "task" and fails:
             return TurnResult(message_id=brief.message_id, success=False, error=down.body())
         return await original(brief)
@@ -131,11 +144,7 @@ async def test_a_task_that_failed_is_paused_with_the_time_of_its_next_try_and_tr
     assert task.state == "paused"
     assert task.next_try_at == house.clock.now() + timedelta(minutes=5)
 
-    def error_of(conn) -> JsonObject:
-        thread = threads.find_open_thread(conn, channel="task", chat_id=task.id, user_id=OWNER, agent_id="annabelle")
-        return next(one.metadata for one in messages.list_messages(conn, thread.id, OWNER) if one.source == "error")
-
-    told = await house.read(error_of)
+    (told,) = await errors_of(house, task)
     assert told["retryable"] is True
     assert told["retry_at"] == task.next_try_at.isoformat()
     assert (told["attempt"], told["attempts"]) == (1, 5)
@@ -147,6 +156,7 @@ async def test_a_task_that_failed_is_paused_with_the_time_of_its_next_try_and_tr
     report = await house.hub.services.upkeep.health.run()
     await house.rest()
     assert report.retried == 1
+    assert under_way == [("active", None)] * 2
     assert (await house.tasks(goal))[0].state == "completed"
     assert len(await house.notes(goal)) == 1
 
@@ -175,6 +185,11 @@ async def test_a_task_gives_up_after_five_failures(house: GoalHouse) -> None:
     assert waits == [timedelta(minutes=5 * 2**n) for n in range(4)]
     (task,) = await house.tasks(goal)
     assert task.state == "cancelled"
+    told = await errors_of(house, task)
+    assert [(one["attempt"], one["retryable"], "retry_at" in one) for one in told] == [
+        *((attempt, True, True) for attempt in range(1, 5)),
+        (5, False, False),
+    ]
     assert any("was not finished" in text for text in await house.heard())
 
 
