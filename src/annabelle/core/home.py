@@ -89,6 +89,8 @@ class Home:
     """How many errors and warnings the logs got in the hours of the last week."""
     last_diagnosis_file = HomePath("data", "last-diagnosis.jsonl")
     """What the last health report found."""
+    time_zone_file = HomePath("data", "time-zone")
+    """The time zone of the person at the last start, in which their schedules are."""
     hub_file = HomePath("run", "hub.json")
     """Pid, address and version of the running hub, for commands that look for it."""
     restore_file = HomePath("run", "restore")

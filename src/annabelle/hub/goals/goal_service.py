@@ -266,7 +266,8 @@ class GoalService:
                 found[part] = None
                 continue
             minute, hour = str(skill.trigger.get("schedule", "* *")).split()[:2]
-            daily = minute.isdecimal() and hour.isdecimal()  # else the person changed the skill
+            here = skill.trigger.get("timezone") == self.time_zone.key
+            daily = here and minute.isdecimal() and hour.isdecimal()  # else the person changed the skill
             found[part] = f"{int(hour):02}:{int(minute):02}" if daily else describe_trigger(skill, self.time_zone)
         return found
 

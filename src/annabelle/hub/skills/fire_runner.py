@@ -37,6 +37,7 @@ from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.conversations.turns import MaintenanceGate
 from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.skills.skill_service import SkillService, format_moment
+from annabelle.hub.skills.time_zone_change import follow_time_zone
 from annabelle.policy.tool_traits import READING, guess_traits
 from annabelle.skills.due import plan_due
 from annabelle.skills.schedule import OneMoment, read_schedule
@@ -216,7 +217,7 @@ class FireTasks:
 
 class FireRunner:
     def __init__(self, *, base: HubBase, storage: HubStorage, service: SkillService, deps: FireTaskDeps) -> None:
-        self._storage, self._service, self._clock = storage, service, base.lifecycle.clock
+        self._base, self._storage, self._service, self._clock = base, storage, service, base.lifecycle.clock
         self._wake, self._tasks = asyncio.Event(), BackgroundTasks()
         self._fires, self._halts = FireTasks(base, deps, self._end), deps.agents.halts
         self._looked_at: datetime | None = None
@@ -227,6 +228,7 @@ class FireRunner:
 
     async def start(self) -> None:
         """Fire what is due from now on, and carry out what an earlier process left."""
+        await follow_time_zone(self._service, self._base.home.time_zone_file, self._base.settings.user_timezone)
         self._tasks.start(self._fire_when_due())
 
     async def stop(self) -> None:

@@ -389,9 +389,9 @@ def describe_trigger(skill: StoredSkill, time_zone: ZoneInfo) -> str:
     if isinstance(schedule, DayStepSchedule):
         weeks, days = divmod(schedule.days, 7)
         step = f"{schedule.days} days" if days else f"{weeks} weeks on {schedule.first_day:%A}"
-        return f"every {step} at {schedule.clock:%H:%M}"
+        return f"every {step} at {schedule.clock:%H:%M}{_name_other_zone(schedule.time_zone, time_zone)}"
     if isinstance(schedule, CronSchedule):
-        return _describe_cron(schedule)
+        return _describe_cron(schedule, time_zone)
     keywords = skill.trigger.get("keywords")
     if keywords:
         return f"when you say {' or '.join(cast('list[str]', keywords))}"
@@ -400,10 +400,15 @@ def describe_trigger(skill: StoredSkill, time_zone: ZoneInfo) -> str:
     return "when its webhook is called" if skill.webhook_hash else "when it is run by hand"
 
 
-def _describe_cron(schedule: CronSchedule) -> str:
+def _name_other_zone(own: ZoneInfo, users: ZoneInfo) -> str:
+    return "" if own.key == users.key else f" ({own.key})"
+
+
+def _describe_cron(schedule: CronSchedule, time_zone: ZoneInfo) -> str:
     """In words where it is simple, else as it is."""
     minute, hour, day, month, weekday = schedule.expression.split()
-    clock = f"at {int(hour):02}:{int(minute):02}" if minute.isdecimal() and hour.isdecimal() else None
+    zone = _name_other_zone(schedule.time_zone, time_zone)
+    clock = f"at {int(hour):02}:{int(minute):02}{zone}" if minute.isdecimal() and hour.isdecimal() else None
     if clock and month == weekday == "*" and (day == "l" or day.replace(",", "").isdecimal()):
         return f"on {'the last day' if day == 'l' else f'day {day}'} of every month {clock}"
     if clock and weekday == "*" and day.isdecimal() and month.isdecimal():
