@@ -22,8 +22,10 @@ from mcp.shared.exceptions import MCPError
 from annabelle.core.home import Home
 from cli.terminal import ANNABELLE, run
 from hub.hubs import HubProcess, wait_for
+from support.forked_stdio import forked_stdio
 from support.scripted_model import plan_text
 from support.timing import seconds
+from support.warm_process import COMMAND, can_fork
 
 pytestmark = pytest.mark.req("API-07")
 ERAS = ("legacy", "auto")
@@ -33,8 +35,9 @@ Era = Literal["legacy", "auto"]
 @asynccontextmanager
 async def bridge(known: dict[str, str], *arguments: str, mode: Era = "auto") -> AsyncIterator[Client]:
     """A client of the command, as Claude Desktop or an editor is one."""
-    command = StdioServerParameters(command=str(ANNABELLE), args=["mcp", *arguments], env=known)
-    async with Client(command, mode=mode, cache=None, read_timeout_seconds=seconds(60)) as client:
+    started = StdioServerParameters(command=str(ANNABELLE), args=["mcp", *arguments], env=known)
+    server = forked_stdio(COMMAND, known, ["mcp", *arguments]) if can_fork(known) else started
+    async with Client(server, mode=mode, cache=None, read_timeout_seconds=seconds(60)) as client:
         yield client
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -13,7 +12,6 @@ from pathlib import Path
 import anyio
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
-from mcp.server.stdio import stdio_server
 from mcp.shared.memory import create_client_server_memory_streams
 from pydantic import BaseModel
 
@@ -22,8 +20,8 @@ from annabelle.servers.filer.server import build
 from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.files.config import FilesConfig
 from servers.speaking import SAMPLE, CallTool, Connect, Mode, WriteGrants
-from support.timing import seconds
-from support.warm_process import TEMPLATE, can_fork
+from support.forked_stdio import forked_stdio
+from support.warm_process import can_fork
 
 _SAMPLE_MODULE = "servers.sample_server"
 
@@ -119,7 +117,7 @@ def as_process(home: Home) -> Connect:
         environment = {**os.environ, **environment}
         program = _SAMPLE_MODULE if arguments == (SAMPLE,) else f"{arguments[-1]}.__main__"
         if (arguments == (SAMPLE,) or arguments[0] == "-m") and can_fork(environment):
-            async with _forked(program, environment) as client:
+            async with Client(forked_stdio(program, environment)) as client:
                 yield client
             return
         parameters = StdioServerParameters(command=sys.executable, args=list(arguments), env=environment)
@@ -127,17 +125,3 @@ def as_process(home: Home) -> Connect:
             yield client
 
     return connect
-
-
-@asynccontextmanager
-async def _forked(program: str, environment: dict[str, str]) -> AsyncGenerator[Client]:
-    (child_in, ours_in), (ours_out, child_out) = os.pipe(), os.pipe()
-    process = TEMPLATE.fork(program, environment, [child_in, child_out, sys.__stderr__.fileno()])
-    os.close(child_in)
-    os.close(child_out)
-    # What a server does with its own streams, a client does with the other ends of them.
-    with os.fdopen(ours_out, encoding="utf-8") as from_server, os.fdopen(ours_in, "w", encoding="utf-8") as to_server:
-        async with Client(stdio_server(anyio.wrap_file(from_server), anyio.wrap_file(to_server))) as client:
-            yield client
-            to_server.close()
-    await asyncio.to_thread(process.wait, seconds(30))
