@@ -87,7 +87,7 @@ class HubApi(FastAPI):
         self._adding = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        segment = scope["path"].split("/", 2)[1:2] if scope["type"] == "http" else []
+        segment: list[str] = scope["path"].split("/", 2)[1:2] if scope["type"] == "http" else []
         if segment and segment[0] in self._awaited:
             async with self._adding:
                 for name in self._awaited.get(segment[0], ()):
