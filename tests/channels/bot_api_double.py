@@ -43,6 +43,10 @@ class BotApiDouble:
         self._updates: list[Payload] = []
         self._numbers, self._messages = itertools.count(1), itertools.count(1)
         self.bot_id = BOT_ID
+        self.reset()
+
+    def reset(self) -> None:
+        """Refuse nothing, and forget what was sent. Updates and messages are counted on."""
         self.sent: list[SentMessage] = []
         self.calls: list[tuple[str, Payload]] = []
         self.files: dict[str, bytes] = {}

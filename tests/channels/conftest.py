@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,13 @@ class Chatting:
         self.bot.say(text, account)
         return self.wait_for_text(answer, account)
 
+    def forget(self) -> None:
+        """Whoever was paired is a stranger again, and the bot has neither sent nor refused anything."""
+        for account in self.hub.http.get("/channels").json()["accounts"]:
+            self.hub.http.post(f"/channels/telegram/accounts/{account['accountId']}/delete", json={}).raise_for_status()
+        shutil.rmtree(self.hub.home.workspace / "received", ignore_errors=True)
+        self.bot.reset()
+
 
 @pytest.fixture(scope="session")
 def model() -> Iterator[ScriptedServer]:
@@ -63,12 +71,24 @@ def bot() -> Iterator[tuple[BotApiDouble, str]]:
 
 @pytest.fixture
 def chatting(home: Home, model: ScriptedServer, bot: tuple[BotApiDouble, str], failpoints: Path) -> Iterator[Chatting]:
-    settings = {
-        "TELEGRAM_BOT_TOKEN": TOKEN,
-        "TELEGRAM_API_URL": bot[1],
-        "CHANNEL_POLL_INTERVAL_MS": "200",
-        "ANNABELLE_FAILPOINTS": str(failpoints),
-    }
+    yield from _chat(home, model, bot, ANNABELLE_FAILPOINTS=str(failpoints))
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> Iterator[Chatting]:
+    with bot_api_double() as bot:
+        yield from _chat(Home(tmp_path_factory.mktemp("telegram") / "home"), model, bot)
+
+
+@pytest.fixture
+def shared(lasting: Chatting) -> Iterator[Chatting]:
+    """A hub that a module's tests share, where each pairs anew: for what does not depend on what was said before."""
+    yield lasting
+    lasting.forget()
+
+
+def _chat(home: Home, model: ScriptedServer, bot: tuple[BotApiDouble, str], **more: str) -> Iterator[Chatting]:
+    settings = {"TELEGRAM_BOT_TOKEN": TOKEN, "TELEGRAM_API_URL": bot[1], "CHANNEL_POLL_INTERVAL_MS": "200", **more}
     hub = HubProcess(home, model.openai_url, **settings).start()
     yield Chatting(hub, bot[0])
     hub.end()

@@ -24,20 +24,20 @@ Refusal = tuple[int, dict[str, Any]]
     [{"text": "x", "reply_to_message": "abc"}, {"text": "x", "reply_to_message": [1]}, {"document": "abc"}],
     ids=json.dumps,
 )
-def test_an_update_with_a_field_of_the_wrong_type_is_skipped(chatting: Chatting, garbage: dict[str, object]) -> None:
-    chatting.pair()
-    chatting.bot.say("", **{"text": None, **garbage})
-    chatting.ask(plan_text([], say="Still here."), "Still here.")
+def test_an_update_with_a_field_of_the_wrong_type_is_skipped(shared: Chatting, garbage: dict[str, object]) -> None:
+    shared.pair()
+    shared.bot.say("", **{"text": None, **garbage})
+    shared.ask(plan_text([], say="Still here."), "Still here.")
 
 
 @pytest.mark.req("CHN-01")
-def test_a_file_whose_name_is_too_long_for_the_disk_is_kept_under_a_shorter_one(chatting: Chatting) -> None:
-    chatting.pair()
-    chatting.bot.files["f1"] = b"content"
+def test_a_file_whose_name_is_too_long_for_the_disk_is_kept_under_a_shorter_one(shared: Chatting) -> None:
+    shared.pair()
+    shared.bot.files["f1"] = b"content"
     document = {"file_id": "f1", "file_name": "漢" * 120 + ".txt"}
-    chatting.bot.say("", document=document, text=None, caption=plan_text([], say="Got it."))
-    chatting.wait_for_text("Got it.")
-    (kept,) = (chatting.hub.home.workspace / "received").iterdir()
+    shared.bot.say("", document=document, text=None, caption=plan_text([], say="Got it."))
+    shared.wait_for_text("Got it.")
+    (kept,) = (shared.hub.home.workspace / "received").iterdir()
     assert kept.read_bytes() == b"content"
     assert kept.suffix == ".txt"
 
@@ -53,41 +53,41 @@ def test_a_message_that_cannot_be_read_is_named_and_the_next_one_is_answered(cha
 
 
 @pytest.mark.req("CHN-01")
-def test_pictures_of_an_album_are_all_kept(chatting: Chatting) -> None:
-    chatting.pair()
+def test_pictures_of_an_album_are_all_kept(shared: Chatting) -> None:
+    shared.pair()
     at = int(time.time())
     for picture in ("one", "two", "three"):
-        chatting.bot.files[picture] = picture.encode()
+        shared.bot.files[picture] = picture.encode()
         caption = plan_text([], say=f"Got {picture}.")
-        chatting.bot.say("", text=None, photo=[{"file_id": picture}], date=at, caption=caption)
-    chatting.wait_for_text("Got three.")
-    kept = {one.read_bytes() for one in (chatting.hub.home.workspace / "received").iterdir()}
+        shared.bot.say("", text=None, photo=[{"file_id": picture}], date=at, caption=caption)
+    shared.wait_for_text("Got three.")
+    kept = {one.read_bytes() for one in (shared.hub.home.workspace / "received").iterdir()}
     assert kept == {b"one", b"two", b"three"}
 
 
 @pytest.mark.req("CHN-04")
-def test_a_file_that_cannot_be_fetched_at_once_is_fetched_later(chatting: Chatting) -> None:
-    chatting.pair()
-    chatting.bot.files["f1"] = b"content"
+def test_a_file_that_cannot_be_fetched_at_once_is_fetched_later(shared: Chatting) -> None:
+    shared.pair()
+    shared.bot.files["f1"] = b"content"
     refusals = iter([(502, {"ok": False, "description": "Bad Gateway"})] * 2)
-    chatting.bot.refuse = lambda method, _given: next(refusals, None) if method == "getFile" else None
-    chatting.bot.say("", document={"file_id": "f1"}, text=None, caption=plan_text([], say="Got it."))
-    chatting.wait_for_text("Got it.")
-    (kept,) = (chatting.hub.home.workspace / "received").iterdir()
+    shared.bot.refuse = lambda method, _given: next(refusals, None) if method == "getFile" else None
+    shared.bot.say("", document={"file_id": "f1"}, text=None, caption=plan_text([], say="Got it."))
+    shared.wait_for_text("Got it.")
+    (kept,) = (shared.hub.home.workspace / "received").iterdir()
     assert kept.read_bytes() == b"content"
 
 
 @pytest.mark.req("CHN-02")
-def test_what_an_account_said_before_it_was_taken_back_is_not_answered_afterwards(chatting: Chatting) -> None:
-    chatting.pair()
-    chatting.pair(8)
-    chatting.ask("/kill telegram", "/resume telegram")
-    chatting.bot.say(plan_text([], say="Too late."), 8)
-    chatting.ask("/status", "Annabelle")  # read after what was written before it
-    chatting.hub.http.post("/channels/telegram/accounts/8/delete", json={}).raise_for_status()
-    chatting.ask("/resume telegram", "goes on")
-    chatting.ask(plan_text([], say="Here."), "Here.")
-    assert "Too late." not in chatting.bot.texts(8)
+def test_what_an_account_said_before_it_was_taken_back_is_not_answered_afterwards(shared: Chatting) -> None:
+    shared.pair()
+    shared.pair(8)
+    shared.ask("/kill telegram", "/resume telegram")
+    shared.bot.say(plan_text([], say="Too late."), 8)
+    shared.ask("/status", "Annabelle")  # read after what was written before it
+    shared.hub.http.post("/channels/telegram/accounts/8/delete", json={}).raise_for_status()
+    shared.ask("/resume telegram", "goes on")
+    shared.ask(plan_text([], say="Here."), "Here.")
+    assert "Too late." not in shared.bot.texts(8)
 
 
 def refuse_what_telegram_refuses(method: str, given: dict[str, Any]) -> Refusal | None:
@@ -104,18 +104,18 @@ def refuse_what_telegram_refuses(method: str, given: dict[str, Any]) -> Refusal 
 @pytest.mark.parametrize(
     "line", ["😀" * 5000, "😀 " * 3000, f"```\n{'😀' * 5000}\n```"], ids=["signs", "words", "code"]
 )
-def test_a_long_answer_of_emoji_comes_whole(chatting: Chatting, line: str) -> None:
-    chatting.pair()
-    chatting.bot.refuse = refuse_what_telegram_refuses
-    chatting.ask(plan_text([], say=f"{line}\n\nThe end."), "The end.")
-    assert "".join(chatting.bot.texts()).count("😀") == line.count("😀")
+def test_a_long_answer_of_emoji_comes_whole(shared: Chatting, line: str) -> None:
+    shared.pair()
+    shared.bot.refuse = refuse_what_telegram_refuses
+    shared.ask(plan_text([], say=f"{line}\n\nThe end."), "The end.")
+    assert "".join(shared.bot.texts()).count("😀") == line.count("😀")
 
 
 @pytest.mark.req("CHN-05")
-def test_an_answer_that_shows_nothing_as_markdown_is_shown_as_it_is(chatting: Chatting) -> None:
-    chatting.pair()
-    chatting.bot.refuse = refuse_what_telegram_refuses
-    chatting.ask(plan_text([], say="[1]: https://example.org"), "[1]: https://example.org")
+def test_an_answer_that_shows_nothing_as_markdown_is_shown_as_it_is(shared: Chatting) -> None:
+    shared.pair()
+    shared.bot.refuse = refuse_what_telegram_refuses
+    shared.ask(plan_text([], say="[1]: https://example.org"), "[1]: https://example.org")
 
 
 def send_file(chatting: Chatting, name: str, say: str, **place: int) -> None:
@@ -124,19 +124,19 @@ def send_file(chatting: Chatting, name: str, say: str, **place: int) -> None:
 
 
 @pytest.mark.req("CHN-01")
-def test_a_file_answers_a_message_in_a_group(chatting: Chatting) -> None:
-    chatting.pair()
-    (chatting.hub.home.workspace / "list.txt").write_text("milk")
+def test_a_file_answers_a_message_in_a_group(shared: Chatting) -> None:
+    shared.pair()
+    (shared.hub.home.workspace / "list.txt").write_text("milk")
     said = plan_text([("send_message", {"message": "Here it is.", "file": "list.txt"})], say="Done.")
-    chatting.bot.say(f"@annabelle_bot send me list.txt {said}", 7, -500)
-    sent = wait_for(lambda: [given for name, given in chatting.bot.calls if name == "sendDocument"], "a file")
+    shared.bot.say(f"@annabelle_bot send me list.txt {said}", 7, -500)
+    sent = wait_for(lambda: [given for name, given in shared.bot.calls if name == "sendDocument"], "a file")
     assert json.loads(sent[0]["reply_parameters"])["allow_sending_without_reply"] is True
 
 
 @pytest.mark.req("CHN-01", "TRU-02")
-def test_a_file_that_is_gone_when_it_is_to_be_sent_is_named(chatting: Chatting) -> None:
-    chatting.pair()
-    file = chatting.hub.home.workspace / "list.txt"
+def test_a_file_that_is_gone_when_it_is_to_be_sent_is_named(shared: Chatting) -> None:
+    shared.pair()
+    file = shared.hub.home.workspace / "list.txt"
     file.write_text("milk")
 
     def delete_first(method: str, given: dict[str, Any]) -> Refusal | None:
@@ -144,18 +144,18 @@ def test_a_file_that_is_gone_when_it_is_to_be_sent_is_named(chatting: Chatting) 
             file.unlink(missing_ok=True)
         return None
 
-    chatting.bot.refuse = delete_first
-    send_file(chatting, "list.txt", "Done.")
-    chatting.wait_for_text("list.txt cannot be read")
-    assert not any("not certain" in text for text in chatting.bot.texts())
+    shared.bot.refuse = delete_first
+    send_file(shared, "list.txt", "Done.")
+    shared.wait_for_text("list.txt cannot be read")
+    assert not any("not certain" in text for text in shared.bot.texts())
 
 
 @pytest.mark.req("CHN-01")
 @pytest.mark.parametrize("name", ["a\0b", "x" * 300], ids=["nul", "long"])
-def test_a_name_that_no_file_can_have_is_a_file_that_is_not_there(chatting: Chatting, name: str) -> None:
-    chatting.pair()
-    send_file(chatting, name, "{result}")
-    assert "There is no file" in chatting.wait_for_text("ERROR").text
+def test_a_name_that_no_file_can_have_is_a_file_that_is_not_there(shared: Chatting, name: str) -> None:
+    shared.pair()
+    send_file(shared, name, "{result}")
+    assert "There is no file" in shared.wait_for_text("ERROR").text
 
 
 @pytest.mark.req("CHN-02")
@@ -233,9 +233,9 @@ def test_a_chat_that_asks_to_wait_is_left_alone_while_other_chats_go_on(chatting
 
 
 @pytest.mark.req("POL-05")
-def test_an_answer_to_a_question_of_somebody_else_names_no_command_of_the_terminal(chatting: Chatting) -> None:
-    chatting.pair()
-    assert chatting.ask("/approve apr_nobodys", "There is no question").text == "There is no question apr_nobodys."
+def test_an_answer_to_a_question_of_somebody_else_names_no_command_of_the_terminal(shared: Chatting) -> None:
+    shared.pair()
+    assert shared.ask("/approve apr_nobodys", "There is no question").text == "There is no question apr_nobodys."
 
 
 @pytest.mark.req("CHN-03", "CHN-04")

@@ -32,22 +32,22 @@ def test_only_a_paired_account_is_answered(chatting: Chatting) -> None:
 
 @pytest.mark.req("CHN-04")
 @pytest.mark.incident("I-20")
-def test_an_update_that_comes_twice_is_answered_once(chatting: Chatting) -> None:
-    chatting.pair()
-    update = chatting.bot.say(plan_text([], say="Once."))
-    chatting.bot.put({"message": update["message"]})
-    chatting.wait_for_text("Once.")
-    chatting.ask(plan_text([], say="After."), "After.")
-    assert [text for text in chatting.bot.texts() if text == "Once."] == ["Once."]
+def test_an_update_that_comes_twice_is_answered_once(shared: Chatting) -> None:
+    shared.pair()
+    update = shared.bot.say(plan_text([], say="Once."))
+    shared.bot.put({"message": update["message"]})
+    shared.wait_for_text("Once.")
+    shared.ask(plan_text([], say="After."), "After.")
+    assert [text for text in shared.bot.texts() if text == "Once."] == ["Once."]
 
 
 @pytest.mark.req("CHN-04", "CST-07")
-def test_many_messages_are_answered_in_order(chatting: Chatting) -> None:
-    chatting.pair()
+def test_many_messages_are_answered_in_order(shared: Chatting) -> None:
+    shared.pair()
     for number in range(8):
-        chatting.bot.say(plan_text([], say=f"Number {number}."))
-    chatting.wait_for_text("Number 7.")
-    told = [text for text in chatting.bot.texts() if text.startswith("Number")]
+        shared.bot.say(plan_text([], say=f"Number {number}."))
+    shared.wait_for_text("Number 7.")
+    told = [text for text in shared.bot.texts() if text.startswith("Number")]
     assert told == [f"Number {number}." for number in range(8)]
 
 
@@ -65,12 +65,12 @@ def test_what_was_written_while_the_hub_was_off_is_listed_and_not_answered(chatt
 
 @pytest.mark.req("CST-08")
 @pytest.mark.incident("I-16")
-def test_programs_are_not_answered(chatting: Chatting) -> None:
-    chatting.pair()
+def test_programs_are_not_answered(shared: Chatting) -> None:
+    shared.pair()
     bot = {"id": 7, "is_bot": True, "first_name": "Loop"}
-    chatting.bot.say(plan_text([], say="To a program."), **{"from": bot})
-    chatting.ask(plan_text([], say="To a person."), "To a person.")
-    assert "To a program." not in chatting.bot.texts()
+    shared.bot.say(plan_text([], say="To a program."), **{"from": bot})
+    shared.ask(plan_text([], say="To a person."), "To a person.")
+    assert "To a program." not in shared.bot.texts()
 
 
 def ask_for_skill(chatting: Chatting) -> SentMessage:
@@ -121,11 +121,11 @@ def test_a_question_that_is_taken_back_has_no_buttons_any_more(chatting: Chattin
 
 
 @pytest.mark.req("CHN-05")
-def test_a_long_answer_comes_in_parts_and_code_stays_code(chatting: Chatting) -> None:
-    chatting.pair()
+def test_a_long_answer_comes_in_parts_and_code_stays_code(shared: Chatting) -> None:
+    shared.pair()
     code = "\n".join(f"line {number} < 5 & more" for number in range(400))
-    chatting.ask(plan_text([], say=f"Here it is:\n\n```python\n{code}\n```\n\nThe **end**."), "<b>end</b>")
-    parts = [one for one in chatting.bot.sent if "line" in one.text]
+    shared.ask(plan_text([], say=f"Here it is:\n\n```python\n{code}\n```\n\nThe **end**."), "<b>end</b>")
+    parts = [one for one in shared.bot.sent if "line" in one.text]
     assert len(parts) > 1
     assert all(len(one.text) <= 9_000 and one.text.count("<pre>") == one.text.count("</pre>") == 1 for one in parts)
     shown = "".join(one.text for one in parts)
@@ -134,41 +134,41 @@ def test_a_long_answer_comes_in_parts_and_code_stays_code(chatting: Chatting) ->
 
 @pytest.mark.req("CHN-05")
 @pytest.mark.incident("I-12")
-def test_what_telegram_cannot_parse_is_sent_as_plain_text_and_nothing_has_a_preview(chatting: Chatting) -> None:
-    chatting.pair()
+def test_what_telegram_cannot_parse_is_sent_as_plain_text_and_nothing_has_a_preview(shared: Chatting) -> None:
+    shared.pair()
 
     def refuse(method: str, given: dict[str, object]) -> tuple[int, dict[str, object]] | None:
         if method == "sendMessage" and given.get("parse_mode") == "HTML":
             return 400, {"ok": False, "error_code": 400, "description": "Bad Request: can't parse entities"}
         return None
 
-    chatting.bot.refuse = refuse
-    assert chatting.ask(plan_text([], say="It is **bold** & plain."), "bold").text == "It is bold & plain."
-    given = [given for method, given in chatting.bot.calls if method == "sendMessage"]
+    shared.bot.refuse = refuse
+    assert shared.ask(plan_text([], say="It is **bold** & plain."), "bold").text == "It is bold & plain."
+    given = [given for method, given in shared.bot.calls if method == "sendMessage"]
     assert {one["text"] for one in given} >= {"It is <b>bold</b> &amp; plain.", "It is bold & plain."}
     assert [one for one in given if one.get("link_preview_options") != {"is_disabled": True}] == []
 
 
 @pytest.mark.req("CHN-04", "TRU-02")
-def test_asked_to_wait_it_waits_and_sends_once(chatting: Chatting) -> None:
-    chatting.pair()
+def test_asked_to_wait_it_waits_and_sends_once(shared: Chatting) -> None:
+    shared.pair()
     refusals = iter([(429, {"ok": False, "description": "Too Many Requests", "parameters": {"retry_after": 1}})] * 2)
-    chatting.bot.refuse = lambda method, _given: next(refusals, None) if method == "sendMessage" else None
-    chatting.ask(plan_text([], say="Patiently."), "Patiently.")
-    assert chatting.bot.texts().count("Patiently.") == 1
+    shared.bot.refuse = lambda method, _given: next(refusals, None) if method == "sendMessage" else None
+    shared.ask(plan_text([], say="Patiently."), "Patiently.")
+    assert shared.bot.texts().count("Patiently.") == 1
 
 
 @pytest.mark.req("TRU-02")
-def test_a_cut_connection_is_an_unknown_outcome_that_is_named_and_not_repeated(chatting: Chatting) -> None:
-    chatting.pair()
+def test_a_cut_connection_is_an_unknown_outcome_that_is_named_and_not_repeated(shared: Chatting) -> None:
+    shared.pair()
     cuts = iter([True])
-    chatting.bot.cut = lambda method, given: (
+    shared.bot.cut = lambda method, given: (
         method == "sendMessage" and "Perhaps" in str(given["text"]) and next(cuts, False)
     )
-    chatting.bot.say(plan_text([], say="Perhaps."))
-    chatting.wait_for_text("not certain")
-    assert chatting.bot.texts().count("Perhaps.") == 1
-    notices = chatting.hub.http.get("/status").json()["notices"]
+    shared.bot.say(plan_text([], say="Perhaps."))
+    shared.wait_for_text("not certain")
+    assert shared.bot.texts().count("Perhaps.") == 1
+    notices = shared.hub.http.get("/status").json()["notices"]
     assert any("not known whether a message arrived" in one["text"] for one in notices)
 
 
@@ -187,13 +187,13 @@ def test_a_chat_that_blocks_the_bot_is_told_to_the_owner(chatting: Chatting) -> 
 
 
 @pytest.mark.req("CHN-01")
-def test_a_file_that_a_person_sends_lies_in_the_workspace(chatting: Chatting) -> None:
-    chatting.pair()
-    chatting.bot.files["f1"] = b"milk, eggs"
+def test_a_file_that_a_person_sends_lies_in_the_workspace(shared: Chatting) -> None:
+    shared.pair()
+    shared.bot.files["f1"] = b"milk, eggs"
     document = {"file_id": "f1", "file_name": "../list.txt", "file_size": 10}
-    chatting.bot.say("", document=document, text=None, caption=plan_text([], say="Got it."))
-    chatting.wait_for_text("Got it.")
-    (kept,) = (chatting.hub.home.workspace / "received").iterdir()
+    shared.bot.say("", document=document, text=None, caption=plan_text([], say="Got it."))
+    shared.wait_for_text("Got it.")
+    (kept,) = (shared.hub.home.workspace / "received").iterdir()
     assert kept.read_bytes() == b"milk, eggs"
     assert kept.name.endswith("list.txt")
 
@@ -208,23 +208,23 @@ def test_of_a_picture_the_largest_size_is_fetched() -> None:
 
 
 @pytest.mark.req("CHN-02")
-def test_in_a_group_only_the_paired_person_who_speaks_to_the_bot_is_answered(chatting: Chatting) -> None:
-    chatting.pair()
+def test_in_a_group_only_the_paired_person_who_speaks_to_the_bot_is_answered(shared: Chatting) -> None:
+    shared.pair()
     group = -500
-    chatting.bot.say(plan_text([], say="Not asked."), 7, group)
-    chatting.bot.say(f"@annabelle_bot {plan_text([], say='A stranger.')}", 66, group)
+    shared.bot.say(plan_text([], say="Not asked."), 7, group)
+    shared.bot.say(f"@annabelle_bot {plan_text([], say='A stranger.')}", 66, group)
     answer = plan_text([], say="Asked.")
-    chatting.bot.say(answer, 7, group, reply_to_message={"message_id": 1, "from": {"id": 1000}})
-    chatting.wait_for_text("Asked.", group)
-    assert chatting.bot.texts(group) == ["Asked."]
+    shared.bot.say(answer, 7, group, reply_to_message={"message_id": 1, "from": {"id": 1000}})
+    shared.wait_for_text("Asked.", group)
+    assert shared.bot.texts(group) == ["Asked."]
 
 
 @pytest.mark.req("CHN-03")
-def test_garbage_is_skipped(chatting: Chatting) -> None:
-    chatting.pair()
+def test_garbage_is_skipped(shared: Chatting) -> None:
+    shared.pair()
     for garbage in ({}, {"message": 5}, {"message": {}}, {"callback_query": {"id": "x"}}, {"message": {"from": None}}):
-        chatting.bot.put(json.loads(json.dumps(garbage)))
-    chatting.ask(plan_text([], say="Still here."), "Still here.")
+        shared.bot.put(json.loads(json.dumps(garbage)))
+    shared.ask(plan_text([], say="Still here."), "Still here.")
 
 
 @pytest.mark.req("CHN-02")
@@ -242,17 +242,17 @@ def test_an_account_that_was_taken_back_is_a_stranger_again(chatting: Chatting) 
 
 @pytest.mark.req("CMD-01", "CMD-02")
 def test_commands_are_answered_in_the_chat_at_no_cost_and_a_stopped_channel_still_takes_them(
-    chatting: Chatting,
+    shared: Chatting,
 ) -> None:
-    chatting.pair()
-    chatting.ask("/help", "/status")
-    chatting.ask("/kill telegram", "telegram")
-    chatting.bot.say(plan_text([], say="Held back."))
-    chatting.ask("/status", "telegram")
-    assert "Held back." not in chatting.bot.texts()
-    chatting.bot.say("/resume telegram")
-    chatting.wait_for_text("Held back.")
-    costs = chatting.hub.http.get("/costs").json()
+    shared.pair()
+    shared.ask("/help", "/status")
+    shared.ask("/kill telegram", "telegram")
+    shared.bot.say(plan_text([], say="Held back."))
+    shared.ask("/status", "telegram")
+    assert "Held back." not in shared.bot.texts()
+    shared.bot.say("/resume telegram")
+    shared.wait_for_text("Held back.")
+    costs = shared.hub.http.get("/costs").json()
     assert costs is not None
 
 
