@@ -90,10 +90,11 @@ class Day:
     async def crash(self) -> None:
         """Power is cut: thinkers die in the middle of what they do, and the disk is as it was at this moment."""
         disk = self.home.root.with_name("as-it-was")
-        await asyncio.to_thread(_copy, self.home.root, disk)
         for process in psutil.Process().children(recursive=True):
             if process.name().startswith("thinker-"):
                 process.send_signal(signal.SIGKILL)
+        # Not in a thread: a hub that went on meanwhile could end a workflow whose messages were copied before that.
+        _copy(self.home.root, disk)
         self.session.machine.hub.base.lifecycle.mark_stopping()
         await self.session.stack.aclose()
         self._session = None
