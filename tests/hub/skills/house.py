@@ -116,8 +116,8 @@ class House:
         held = self.machine.hub.agents.is_held("annabelle")
 
         def waits(conn: Connection, fire: StoredFire) -> bool:
-            skill = skills.load_skill_of_fire(conn, fire.id)
-            return fire.state == "waiting" or (held and skill is not None and skill.comes_once)
+            skill = skills.load_skill_of_fire(conn, fire.id) if held else None
+            return fire.state == "waiting" or (skill is not None and skill.comes_once)
 
         return await self.machine.hub.storage.database.read(
             lambda conn: any(not waits(conn, one) for one in skills.list_open_fires(conn))

@@ -254,16 +254,18 @@ class FireRunner:
                 next_due = None
                 # What becomes due meanwhile is written down once it goes on, by the missed policy of each skill.
                 if not self._halts.is_halted(SCHEDULER):
-                    await self._fire_due()
-                    next_due = await self._storage.database.read(skills.next_due_at)
+                    next_due = await self._fire_due()
             except Exception as trouble:  # noqa: BLE001  the timer must outlive whatever one skill holds
                 _log.error("Skills could not be fired: %s", trouble, exc_info=not isinstance(trouble, AnnabelleError))
                 await asyncio.sleep(_TROUBLE_SECONDS)
                 continue
             await self._clock.wait(self._wake, next_due)
 
-    async def _fire_due(self) -> None:
-        """Write down what is due, then begin it. What was written and not begun is begun now, too."""
+    async def _fire_due(self) -> datetime | None:
+        """Write down what is due, then begin it. What was written and not begun is begun now, too.
+
+        Returns when the next skill is due.
+        """
         at = self._clock.now()
 
         def claim(conn: Connection) -> WriteResult[bool]:
@@ -280,7 +282,11 @@ class FireRunner:
         while more:
             more = await self._storage.events.transact(claim)
             failpoint("hub.after_due")
-        self._fires.run(await self._storage.database.read(skills.list_fires_to_run))
+        to_run, next_due = await self._storage.database.read(
+            lambda conn: (skills.list_fires_to_run(conn), skills.next_due_at(conn))
+        )
+        self._fires.run(to_run)
+        return next_due
 
     def _claim_safely(self, conn: Connection, skill: StoredSkill, at: datetime) -> list[StoredEvent]:
         try:
