@@ -19,7 +19,7 @@ from support.obedient.world import World, world
 # Prime to the number of wishes, so that every place and nearly every wish has its turn.
 _EVERY_ATTACK = 11
 _EVERY_CLOSE_ATTACK = 13
-_EVERY_TASK = 19
+_EVERY_TASK = 29
 _MOST_ASKED = 0.2
 
 

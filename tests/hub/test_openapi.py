@@ -102,7 +102,7 @@ def test_a_schema_driven_fuzzer_finds_nothing(make_hub: Callable[..., HubProcess
         [
             sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run", str(schema),
             "--url", hub.url, "--header", f"X-Annabelle-Token: {hub.token}",
-            "--max-examples", "15", "--seed", "1", "--workers", "1", "--request-timeout", "20",
+            "--max-examples", "4", "--seed", "1", "--workers", "1", "--request-timeout", "20",
             "--phases", "examples,coverage,fuzzing", "--suppress-health-check", "all",
             "--warnings", "off", "--no-color",
         ],
