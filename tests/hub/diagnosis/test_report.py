@@ -124,6 +124,7 @@ async def test_every_six_hours_the_owner_hears_of_changes_and_of_nothing_else(
     house: House, home: Home, clock: VirtualClock
 ) -> None:
     await seed(house, home)
+    await house.service.update("Agent Health", {"enabled": False}, OWNER)  # every five minutes
     await house.run(SIX_HOURS + timedelta(minutes=1))
     assert (await house.machine.hub.services.upkeep.diagnosis.run()).worst == "info"
     assert await house.said() == [], "a note is nothing to be disturbed for"

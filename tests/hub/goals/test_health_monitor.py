@@ -170,7 +170,7 @@ async def test_the_monitor_runs_every_five_minutes_as_a_skill_and_keeps_its_hist
         if getattr(getattr(one.resume, "__self__", None), "seed_defaults", None) is not None
     )
     await seeder.seed_defaults()
-    await house.house.run(timedelta(hours=30))
+    await house.house.run(timedelta(hours=25))
     fires = [one for one in await house.house.fires() if one.name == NAME]
     assert {one.state for one in fires} == {"finished"}
     assert 280 <= len(fires) <= 295
