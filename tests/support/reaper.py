@@ -2,7 +2,7 @@
 
 `Reaper.start()` starts this file as a small process beside a test run, joined by a pipe. When the pipe closes, or a
 test stays far beyond its bound, every process that carries the run's mark in its environment, or descends from one
-that does, is killed.
+that does, is killed. The folders of its database servers are removed.
 """
 
 from __future__ import annotations
@@ -10,14 +10,19 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import shutil
 import subprocess
 import sys
 import time
 import uuid
+from pathlib import Path
 
 import psutil
 
 VARIABLE = "TEST_RUN_MARK"
+FOLDER = "annabelle-pg-"
+"""What the name of a database server's folder begins with; the run's mark follows."""
+IN_MEMORY = "/dev/shm"
 
 
 def environment_mark() -> dict[str, str]:
@@ -77,6 +82,9 @@ def kill_marked(mark: str, also: int | None = None) -> None:
             _kill([victim, *family])
     while marked := [process for process in psutil.process_iter() if _has_mark(process, mark)]:
         _kill([child for process in marked for child in _children(process)] + marked)
+    for place in ("/tmp", IN_MEMORY):
+        for folder in Path(place).glob(f"{FOLDER}{mark[:8]}-*"):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _has_mark(process: psutil.Process, mark: str) -> bool:

@@ -10,12 +10,12 @@ import pytest
 
 from annabelle.core.contract import AgentProfile, TurnLimits
 from annabelle.core.home import Home
-from support.postgres import early, postgres, postgres_url
+from support.postgres import early, postgres, postgres_tables_url, postgres_url
 from support.scripted_model import ScriptedServer
 from thinker.fake_hub import FakeHub
 from thinker.thinkers import Thinker
 
-__all__ = ["postgres", "postgres_url"]
+__all__ = ["postgres", "postgres_tables_url", "postgres_url"]
 
 Start = Callable[..., Thinker]
 

@@ -144,6 +144,6 @@ async def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
     if request.param == "files":
         yield lambda: FileSessionStore(tmp_path / "sessions", "tess")
         return
-    database = await Database.open(str(request.getfixturevalue("postgres_url")))
+    database = await Database.open(str(request.getfixturevalue("postgres_tables_url")))
     yield lambda: DatabaseSessionStore(database, "tess")
     await database.close()

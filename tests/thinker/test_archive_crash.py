@@ -61,7 +61,7 @@ def kept(request: pytest.FixtureRequest, settings: dict[str, str], home: Home) -
     settings["THINKER_SESSION_COMPACTION_THRESHOLD_CHARS"] = "1000"
     settings["THINKER_SESSION_COMPACTION_COOLDOWN_SECONDS"] = "0"
     if request.param == "postgresql":
-        settings["DATABASE_URL"] = str(request.getfixturevalue("postgres_url"))
+        settings["DATABASE_URL"] = str(request.getfixturevalue("postgres_tables_url"))
     return Kept(home, settings.get("DATABASE_URL"))
 
 

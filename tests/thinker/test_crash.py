@@ -29,7 +29,7 @@ def records(
 ) -> Callable[[str], list[dict[str, object]]]:
     """Runs the test on each engine; reads a session back from where that engine keeps it."""
     if request.param == "postgresql":
-        url = str(request.getfixturevalue("postgres_url"))
+        url = str(request.getfixturevalue("postgres_tables_url"))
         settings["DATABASE_URL"] = url
         return lambda thread_id: session_records(url, thread_id)
     folder = home.agent("tess") / "sessions"

@@ -55,7 +55,7 @@ def test_the_same_id_finds_the_same_answer_also_after_a_kill(
     start: Start, model: ScriptedServer, settings: dict[str, str], request: pytest.FixtureRequest, database: str
 ) -> None:
     if database == "postgresql":
-        settings["DATABASE_URL"] = str(request.getfixturevalue("postgres_url"))
+        settings["DATABASE_URL"] = str(request.getfixturevalue("postgres_tables_url"))
     model.rules(Rule(reply=Reply(text=answer({})), times=1), Rule(reply=Reply(text="[]")))
     first = start()
     found = [extract(first).json() for _ in range(3)]
