@@ -35,7 +35,7 @@ def noted(pids: Path) -> list[int]:
     return [int(line) for line in pids.read_text().split()] if pids.exists() else []
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def started_forkserver(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fork server that this process starts itself, as a hub does."""
     monkeypatch.setattr(fork_launcher, "start_forkserver", start_forkserver)
@@ -78,6 +78,7 @@ async def test_a_hub_killed_with_9_leaves_no_process(tmp_path: Path, mode: str) 
 
 @pytest.mark.req("HUB-03")
 @pytest.mark.incident("I-25")
+@pytest.mark.usefixtures("started_forkserver")
 async def test_a_killed_fork_server_takes_its_servers_along_and_all_come_back(
     with_servers: WithServers, start: Start, person: CallContext, tmp_path: Path
 ) -> None:
@@ -160,6 +161,7 @@ async def test_what_a_built_in_server_started_ends_with_it(
     await eventually(lambda: toolbox.servers()[0].available)
 
 
+@pytest.mark.usefixtures("started_forkserver")
 async def test_ctrl_c_in_the_terminal_does_not_reach_the_servers(with_servers: WithServers, start: Start) -> None:
     toolbox = await start(with_servers("echo"))
     [status] = toolbox.servers()
