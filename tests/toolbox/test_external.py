@@ -182,7 +182,7 @@ async def test_a_start_reports_what_came_and_went_since_the_last(
     await first.stop()
     assert heard == [], "a first start has nothing to compare with"
     known = json.loads(config.home.known_servers_file.read_text())
-    assert known == {"servers": ["echo", "gone"], "tools": {"echo": 5, "gone": 1}}
+    assert known == {"servers": ["echo", "gone"], "tools": {"echo": 5, "gone": 2}}
     write_external(config, {"new": python(WHO)})
     second = Toolbox(ToolServers(config, journal))
     second.on_notice(heard.append)

@@ -96,7 +96,7 @@ async def test_every_way_to_a_tool_has_every_door_also_after_a_restart_and_a_rel
     with_servers: WithServers, start: Start
 ) -> None:
     config = with_servers("echo")
-    entry = {"command": sys.executable, "args": ["-m", "support.servers.echo"], "env": {"PYTHONPATH": str(TESTS)}}
+    entry = {"command": sys.executable, "args": ["-m", "support.servers.who"], "env": {"PYTHONPATH": str(TESTS)}}
     write_external(config, {"outside": entry})
     toolbox = await start(config)
     native = Inside()
@@ -134,7 +134,7 @@ async def test_every_way_to_a_tool_is_guarded_also_after_a_restart_and_a_reload(
     with_servers: WithServers, journal: MemoryJournal, tmp_path: Path
 ) -> None:
     config = with_servers("watchman", "witness")
-    entry = {"command": sys.executable, "args": ["-m", "support.servers.echo"], "env": {"PYTHONPATH": str(TESTS)}}
+    entry = {"command": sys.executable, "args": ["-m", "support.servers.who"], "env": {"PYTHONPATH": str(TESTS)}}
     write_external(config, {"outside": entry})
     guarding = GuardConfig(lambda agent_id: GuardRules())
     toolbox = Toolbox(ToolServers(config, journal, hooks=CallHooks(guard_config=guarding)))
