@@ -9,12 +9,12 @@ from annabelle.servers.memory.config import MemoryConfig
 from servers.memory.memories import Memory
 
 
-async def main(file_path: str) -> None:
+async def import_file(file_path: str) -> str:
     memory = Memory(MemoryConfig.from_environment())
     done = await memory.as_person()("import_memory", file_path=file_path)
     await memory.close()
-    sys.stdout.write(done.model_dump_json())
+    return str(done.model_dump_json())
 
 
-if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
+def main() -> None:
+    sys.stdout.write(asyncio.run(import_file(sys.argv[1])))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,21 +17,20 @@ from annabelle.servers.memory.transfer import BATCH
 from annabelle.store.memory.tables import facts, import_rows
 from servers.memory.memories import MakeMemory
 from support.timing import seconds
+from support.warm_process import TEMPLATE
 
-SCRIPT = Path(__file__).parent / "importing_process.py"
 ROWS = BATCH + 200
 PATIENCE = 60
 
 
-def run(config: MemoryConfig, armed: Path) -> subprocess.CompletedProcess[str]:
-    folders = os.pathsep.join([str(SCRIPT.parents[2]), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, VARIABLE: str(armed), "PYTHONPATH": folders, "EMBEDDING_PROVIDER": "none"}
+def run(config: MemoryConfig, armed: Path) -> tuple[int | None, str, str]:
+    """How the process ended, and what it said on both streams."""
+    environment = {**os.environ, VARIABLE: str(armed), "EMBEDDING_PROVIDER": "none"}
     if config.database_url is not None:
         environment["DATABASE_URL"] = config.database_url
-    command = [sys.executable, str(SCRIPT), "many.jsonl"]
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=seconds(PATIENCE), check=False
-    )
+    process = TEMPLATE.spawn("servers.memory.importing_process", environment, ["many.jsonl"])
+    out, errors = process.communicate(seconds(PATIENCE))
+    return process.returncode, out, errors
 
 
 @pytest.mark.req("MEM-08")
@@ -59,13 +56,13 @@ async def test_a_killed_import_is_nothing_or_all_and_goes_on_where_it_stopped(
 
     for point, staged in zip(FAILPOINTS, (BATCH, ROWS), strict=True):
         (armed / point).touch()
-        killed = run(config, armed)
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        code, _, errors = run(config, armed)
+        assert code == -signal.SIGKILL, errors
         assert await counts() == (0, staged)
 
-    done = run(config, armed)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["outcome"] == {"facts": {"added": ROWS}}
+    code, out, errors = run(config, armed)
+    assert code == 0, errors
+    assert json.loads(out)["outcome"] == {"facts": {"added": ROWS}}
     assert await counts() == (ROWS, 0)
     memory = open_memory(config, embedding=EmbeddingConfig(provider="none"))
     again = await memory.as_person()("import_memory", file_path="many.jsonl")
