@@ -74,6 +74,16 @@ async def test_archives_lose_them_and_are_summed_up_again_without_a_model(make_s
         assert "question 1" not in json.dumps([*(await each.archived_turns(THREAD)).values()])
 
 
+@pytest.mark.parametrize("make_store", ["postgresql"], indirect=True)  # in files only one process writes
+async def test_another_process_that_read_an_archive_before_shows_nothing_of_them_either(make_store: MakeStore) -> None:
+    store, other = await filled(make_store, 2), make_store()
+    await store.archive(THREAD, ConversationEnd("msg_1", "manual", "They said question 0, then question 1."))
+    assert len(await other.archives(THREAD)) == 1
+    await store.remove_turns(THREAD, frozenset({"msg_1"}))
+    (left,) = await other.archives(THREAD)
+    assert "question 1" not in left.summary
+
+
 def read_all(folder: Path) -> str:
     return "".join(path.read_text() for path in folder.rglob("*") if path.is_file())
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, TypeVar, cast
 
-from sqlalchemy import Column, Connection, Select, delete, exists, func, insert, select, update
+from sqlalchemy import Column, Connection, Select, Text, delete, exists, func, insert, literal_column, select, update
 
 from annabelle.core.tools import JsonObject
 from annabelle.store.tables import archives, sessions
@@ -112,6 +112,13 @@ def load_archives(connection: Connection, agent_id: str, thread_id: str) -> list
 def list_archive_ids(connection: Connection, agent_id: str, thread_id: str) -> list[str]:
     """Lists the ids of a thread's ended conversations, oldest first."""
     return list(connection.execute(_select_archives(archives.c.id, agent_id, thread_id)).scalars())
+
+
+def list_archive_versions(connection: Connection, agent_id: str, thread_id: str) -> list[tuple[str, str]]:
+    """As `list_archive_ids`, each with a mark that changes with its record. Of PostgreSQL: who wrote the row last."""
+    version = literal_column("xmin").cast(Text)
+    rows = connection.execute(_select_archives(archives.c.id, agent_id, thread_id).add_columns(version))
+    return [(str(archive_id), str(mark)) for archive_id, mark in rows]
 
 
 def _select_archives(column: Column[T], agent_id: str, thread_id: str) -> Select[T]:

@@ -41,8 +41,8 @@ class DatabaseSessionStore:
 
     def __init__(self, database: Database, agent_id: str) -> None:
         self._database, self._agent_id = database, agent_id
-        # Cached by thread with the ids of its archives; an archive never changes.
-        self._archives: dict[str, tuple[list[str], list[Archive]]] = {}
+        # Cached by thread with the versions of its archives, because another node may have removed turns.
+        self._archives: dict[str, tuple[list[tuple[str, str]], list[Archive]]] = {}
 
     async def session(self, thread_id: str) -> SessionState:
         return (await self._read_lines(thread_id)).to_state(KEPT_TURNS)
@@ -123,16 +123,15 @@ class DatabaseSessionStore:
             sessions.remove_records(connection, unwanted)
 
         await self._database.write(remove)
-        self._archives.pop(thread_id, None)
 
     async def archives(self, thread_id: str) -> Sequence[Archive]:
-        ids = await self._database.read(
-            lambda connection: sessions.list_archive_ids(connection, self._agent_id, thread_id)
+        versions = await self._database.read(
+            lambda connection: sessions.list_archive_versions(connection, self._agent_id, thread_id)
         )
         known, entries = self._archives.get(thread_id, ([], []))
-        if ids != known:
+        if versions != known:
             entries = [archive.model_copy(update={"turns": []}) for archive in await self._load_archives(thread_id)]
-            self._archives[thread_id] = ids, entries
+            self._archives[thread_id] = versions, entries
             for name in list(self._archives)[:-_KNOWN_THREADS]:
                 del self._archives[name]
         return entries
