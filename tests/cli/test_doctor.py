@@ -225,15 +225,15 @@ def test_fix_does_what_is_safe_says_it_and_keeps_every_byte(doctor: Doctor, home
 
 
 @pytest.mark.req("DIA-04")
-def test_fix_rotates_a_large_log_and_leaves_the_audit(doctor: Doctor, home: Home) -> None:
+def test_fix_rotates_a_large_log_and_leaves_the_audit_and_what_is_to_stay_forgotten(doctor: Doctor, home: Home) -> None:
     home.logs.mkdir(exist_ok=True)
-    for name in ("hub.log", "audit.jsonl"):
+    for name in ("hub.log", "audit.jsonl", "forgotten.jsonl"):
         with (home.logs / name).open("wb") as file:
             file.truncate(50_000_000)
     (home.logs / "hub.log.1").write_text("older")
     fixed = doctor("--fix")
     assert fixed["fixed"] == ["Rotated hub.log to hub.log.1."]
-    assert fixed["left"] == ["audit.jsonl was left: it rotates by itself."]
+    assert fixed["left"] == [f"{name} was left: it rotates by itself." for name in ("audit.jsonl", "forgotten.jsonl")]
     assert not (home.logs / "hub.log").exists()
     assert (home.logs / "hub.log.1").stat().st_size == 50_000_000
     assert (home.logs / "hub.log.2").read_text() == "older"

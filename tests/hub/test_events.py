@@ -160,7 +160,7 @@ async def test_what_happens_while_a_slow_reader_reads_the_store_is_not_lost(
     for number in range(1200):
         last = log.add(thread, OWNER, event(f"k{number}"))
     await last
-    original, meanwhile = database.read, [f"m{page}" for page in range(3)]
+    original, meanwhile = database.read, [f"m{page}" for page in range(4)]
     to_add = list(meanwhile)
 
     async def read_and_add(change: Callable[[Connection], object]) -> object:

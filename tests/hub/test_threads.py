@@ -8,7 +8,14 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from sqlalchemy import Connection
 
+from annabelle.core.messages import OWNER, InboundMessage, TurnEvent
+from annabelle.core.tool_cells import CellStatus
+from annabelle.hub.conversations.thread_page import PageRange, load_thread_page
+from annabelle.store import messages
+from annabelle.store.database import Database
+from annabelle.store.threads import Thread, append_events, find_or_create_thread
 from hub.hubs import HubProcess, fresh_home, wait_for
 from support.scripted_model import Reply, Rule, ScriptedServer, plan_text
 from support.timing import seconds
@@ -268,6 +275,28 @@ def test_cells_are_there_while_the_turn_runs_and_after_it_was_stopped(hub: HubPr
         assert listed(hub, asked["threadId"])[-1]["source"] == "error"
     finally:
         model.rules()
+
+
+@pytest.mark.req("THR-01")
+async def test_a_call_is_in_progress_until_its_turn_is_over_also_without_a_result(database: Database) -> None:
+    said = InboundMessage(channel="api", chat_id="main", sender_id=OWNER, text="Look it up")
+
+    def begin(conn: Connection) -> Thread:
+        thread = find_or_create_thread(conn, channel="api", chat_id="main", user_id=OWNER, agent_id="annabelle")
+        messages.queue_message(conn, thread, said, messages.QueueLimits())
+        call = TurnEvent(message_id=said.id, key="call", type="tool_start", data={"call_id": "c1", "name": "look"})
+        append_events(conn, thread.id, [call])
+        return thread
+
+    thread = await database.write(begin)
+
+    async def read() -> list[CellStatus]:
+        page = await database.read(lambda conn: load_thread_page(conn, thread.id, OWNER, PageRange()))
+        return [cell.status for entry in page for cell in entry.cells]
+
+    assert await read() == ["in_progress"]
+    await database.write(lambda conn: messages.set_message_state(conn, said.id, "failed"))
+    assert await read() == ["failure"]
 
 
 @pytest.mark.req("THR-01", "POL-03")

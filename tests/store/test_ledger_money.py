@@ -187,6 +187,7 @@ async def test_costs_are_grouped_by_purpose_and_by_person_and_say_what_has_no_pr
     ]
     by_user = await db.read(lambda c: ledger.sum_usage(c, None, "user"))
     assert [(one.key, one.calls, one.usage.cost_usd) for one in by_user] == [("bob", 2, 0.5), ("owner", 2, 0.5)]
+    assert [(one.usage.input_tokens, one.usage.output_tokens) for one in by_user] == [(200, 40)] * 2
 
 
 @pytest.mark.req("CST-01")

@@ -85,9 +85,8 @@ async def test_the_data_folder_is_measured_with_all_its_files(home: Home) -> Non
 
 def write_log(home: Home, clock: VirtualClock, errors: int, warnings: int, name: str = "filer.log") -> None:
     at = (clock.now() - timedelta(minutes=5)).astimezone()
-    lines = [
-        f"{at:%Y-%m-%d %H:%M:%S},000 {level:<7} tr_x a: b" for level in ["ERROR"] * errors + ["WARNING"] * warnings
-    ]
+    levels = ["ERROR" if number else "CRITICAL" for number in range(errors)] + ["WARNING"] * warnings
+    lines = [f"{at:%Y-%m-%d %H:%M:%S},000 {level:<7} tr_x a: b" for level in levels]
     old = f"{at - timedelta(hours=2):%Y-%m-%d %H:%M:%S},000 ERROR   tr_x a: b"
     (home.logs / name).write_text("\n".join([old, *lines, "a line without a date", ""]))
 

@@ -94,19 +94,38 @@ async def test_a_task_nobody_works_on_is_over_after_two_hours(house: GoalHouse, 
     assert (await house.goal(goal)).state == ("waiting" if state == "completed" else "working")
 
 
+async def begin_work(house: GoalHouse, since: datetime) -> None:
+    at_work = update(goal_rows).values(state="working", updated_at=since)
+    await house.write(lambda conn: conn.execute(at_work))
+
+
 @pytest.mark.req("AGE-10")
 @pytest.mark.parametrize(("minutes", "state"), [(359, "working"), (361, "waiting")])
 async def test_a_goal_nothing_is_done_for_waits_after_six_hours(house: GoalHouse, minutes: int, state: str) -> None:
     goal = await house.add()
-
-    def age(conn: Connection) -> None:
-        since = house.clock.now() - minutes * MINUTE
-        conn.execute(update(goal_rows).values(state="working", updated_at=since))
-
-    await house.write(age)
+    await begin_work(house, house.clock.now() - minutes * MINUTE)
     report = await house.hub.services.upkeep.health.run()
     assert report.stale_goals == (state == "waiting")
     assert (await house.goal(goal)).state == state
+
+
+@pytest.mark.req("AGE-10")
+async def test_a_goal_whose_turn_runs_does_not_wait(house: GoalHouse) -> None:
+    goal, go_on = await house.add(), asyncio.Event()
+    original = house.thinker._turn
+
+    async def turn(brief: TurnBrief) -> TurnResult:
+        await go_on.wait()
+        return await original(brief)
+
+    house.thinker._turn = turn
+    await house.service.say(goal, "hello")
+    await begin_work(house, house.clock.now() - timedelta(hours=7))
+    report = await house.hub.services.upkeep.health.run()
+    assert (report.stale_goals, (await house.goal(goal)).state) == (0, "working")
+    go_on.set()
+    await house.rest()
+    assert (await house.goal(goal)).state == "waiting"
 
 
 @pytest.mark.req("AGE-10", "AGE-13")
