@@ -1,6 +1,6 @@
 // Notes of one goal or of all: found, read, written, moved and deleted.
 import { get, post } from "./api.js";
-import { ask, askUntilDone, badge, button, describeError, details, h, makeField, replace, time, toast } from "./dom.js";
+import { ask, askUntilDone, badge, button, describeError, details, h, makeField, onlyChanged, replace, time, toast } from "./dom.js";
 import { drawRows } from "./live.js";
 import { markdown } from "./markdown.js";
 
@@ -164,7 +164,7 @@ export class NotesPanel {
     const fields = [{ name: "title", label: "Title", value: note.title, required: true }];
     if (!refers) fields.push({ name: "content", label: "Text (Markdown)", kind: "textarea", rows: 10, value: note.content });
     return askUntilDone("Change the note", fields, { yes: "Save" }, async (given) => {
-      await post(`/notes/${note.noteId}/update`, given);
+      await post(`/notes/${note.noteId}/update`, onlyChanged(fields, given));
       await this.changed("The note is changed.");
     });
   }
