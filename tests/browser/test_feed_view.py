@@ -56,6 +56,7 @@ def test_the_feed_says_what_to_do_comes_live_and_shows_what_is_from_outside(
 @pytest.mark.req("UX-02", "AGE-09")
 def test_older_items_come_on_demand_and_the_times_are_changed(visit: Visit) -> None:
     visit.hub.http.post("/goals", json={"title": "Garden", "tools": []})
+    assert visit.hub.http.post("/skills/Afternoon feed/update", json={"schedule": "*/30 13 * * *"}).status_code == 200
     add_items(visit, 35)
     visit.sign_in()
     visit.page.set_viewport_size(PHONE)
@@ -73,7 +74,7 @@ def test_older_items_come_on_demand_and_the_times_are_changed(visit: Visit) -> N
     page.get_by_label("Morning").fill("07:30")
     page.get_by_label("Evening").fill("")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("Morning 07:30, Afternoon 13:00 (")).to_be_visible()
+    expect(page.get_by_text("Morning 07:30, Afternoon at */30 13 * * * (cron, UTC) (")).to_be_visible()
     page.get_by_role("button", name="Switch off").click()
     page.get_by_role("dialog").get_by_role("button", name="Switch off").click()
     expect(page.get_by_text("It is switched off.")).to_be_visible()

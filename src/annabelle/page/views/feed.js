@@ -1,6 +1,6 @@
 // What was found and thought of for the person's goals, and when it comes.
 import { get, post } from "../api.js";
-import { ask, askUntilDone, badge, button, capitalize, dayOf, h, replace, time, toast } from "../dom.js";
+import { ask, askUntilDone, badge, button, capitalize, dayOf, h, onlyChanged, replace, time, toast } from "../dom.js";
 import { drawChanged, drawRows, joinNewest, onNews } from "../live.js";
 import { markdown } from "../markdown.js";
 import { outsideWarning } from "../notes.js";
@@ -69,19 +69,23 @@ class Feed {
   }
 
   change(schedule) {
-    const hint = "Empty: it does not come.";
-    const fields = PARTS.map((one) => ({ name: one, label: capitalize(one), kind: "time", value: schedule[one] ?? "", hint }));
-    return askUntilDone("When the feed comes", fields, { yes: "Save" }, (given) => this.setTimes(given));
+    const fields = PARTS.map((one) => {
+      // A part that was changed as a skill may come more often than once a day, which is said in words.
+      const isClock = /^\d\d:\d\d$/.test(schedule[one]);
+      const hint = schedule[one] && !isClock ? `It comes ${schedule[one]}. A time here takes the place of that.` : "Empty: it does not come.";
+      return { name: one, label: capitalize(one), kind: "time", value: isClock ? schedule[one] : "", hint };
+    });
+    return askUntilDone("When the feed comes", fields, { yes: "Save" }, (given) => this.setTimes(onlyChanged(fields, given)));
   }
 
   async switchOff() {
     const sure = await ask("Switch the feed off?", [], { yes: "Switch off", text: "What has come so far stays here." });
-    if (sure) await this.setTimes({});
+    if (sure) await this.setTimes(Object.fromEntries(PARTS.map((one) => [one, ""])));
   }
 
-  /** A part without a time does not come. */
+  /** A part whose time is empty does not come; one that is not named stays as it is. */
   async setTimes(times) {
-    await post("/feed/schedule", Object.fromEntries(PARTS.map((one) => [one, times[one] || null])));
+    await post("/feed/schedule", Object.fromEntries(Object.entries(times).map(([one, clock]) => [one, clock || null])));
     toast("The times are changed.");
     await this.refresh();
   }
