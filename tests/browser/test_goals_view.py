@@ -179,6 +179,7 @@ def test_a_task_is_followed_while_it_runs_stopped_and_tried_again(visit: Visit, 
     expect(page.get_by_label("Write to this goal")).to_have_value("Half a thought")
     page.get_by_role("link", name="Open the whole conversation").click()
     expect(page.locator(".message.own")).to_contain_text("Find me a teacher")
+    expect(page.get_by_label("Your message")).to_have_value("Half a thought")
     assert (visit.foreign, visit.errors) == ([], [])
 
 
@@ -244,8 +245,11 @@ def test_notes_are_written_found_changed_and_deleted_and_those_from_outside_say_
     expect(own.locator(".md strong")).to_have_text("Novak")
     expect(own.locator(".md")).to_contain_text("<script>alert(1)</script>")
     own.get_by_role("button", name="Edit").click()
+    (known,) = visit.hub.http.get("/notes", params={"q": "novak"}).json()["notes"]
+    visit.hub.http.post(f"/notes/{known['noteId']}/update", json={"content": "Novak, on Tuesdays at seven."})
     dialog(page, "Save", Title="My teacher")
     expect(own.locator("summary strong")).to_have_text("My teacher")
+    expect(own).to_contain_text("Novak, on Tuesdays at seven.")
     own.get_by_role("button", name="Delete").click()
     dialog(page, "Delete")
     expect(notes).to_contain_text("No note has all of these words.")

@@ -42,6 +42,11 @@ export async function render(root, place) {
   return close;
 }
 
+/** Where the words are kept that were typed in a chat and not sent. */
+export function draftName(channel, chatId) {
+  return `draft ${channel} ${chatId}`;
+}
+
 function threadName(thread) {
   if (thread.title) return thread.title;
   if (thread.channel === OWN.channel) return NEW;
@@ -101,7 +106,7 @@ class Conversation {
     Object.assign(this, { pane, thread, at, owner: place.session.owner, turns: new Map(), known: new Set(), questions: new Set(), first: null });
     Object.assign(this, { urls: [], outbox: new Outbox() });
     this.chat = thread ? { channel: thread.channel, chatId: thread.chatId } : OWN;
-    this.draft = `draft ${this.chat.channel} ${this.chat.chatId}`;
+    this.draft = draftName(this.chat.channel, this.chat.chatId);
     this.log = h("div.log", { role: "log", "aria-live": "polite", "aria-label": "Messages", tabIndex: 0 });
     this.rules = h("div");
   }

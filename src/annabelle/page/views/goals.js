@@ -4,7 +4,7 @@ import { ask, askUntilDone, badge, button, count, describeError, details, h, mon
 import { drawChanged, drawRows, onNews, redraw } from "../live.js";
 import { markdown } from "../markdown.js";
 import { NotesPanel, outsideBadge, outsideWarning } from "../notes.js";
-import { toolCell } from "./chat.js";
+import { draftName, toolCell } from "./chat.js";
 
 const DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 const STATES = { working: "good", active: "good", completed: "good", paused: "wait", cancelled: "bad" };
@@ -156,7 +156,7 @@ async function renderGoal(root, named) {
   const checkIns = makePart("Check-ins", (found, state) => drawCheckIns(found, state, change));
   const learnings = makePart("Learnings", (found) => drawLearnings(found, change));
   const tools = makePart("Tools", (chosen) => drawTools(chosen, change));
-  const talk = new GoalTalk(change);
+  const talk = new GoalTalk(change, first.goalId);
   const tasks = new TaskList(refresh);
   const notes = new NotesPanel({ goalId: first.goalId, goals: () => goals, onChange: refresh });
   const draw = (goal) => {
@@ -256,15 +256,15 @@ function drawTools(chosen, change) {
 
 /** The end of a goal's conversation, and a box to write to it. */
 class GoalTalk {
-  constructor(change) {
-    this.change = change;
-    this.outbox = new Outbox();
+  constructor(change, goalId) {
+    Object.assign(this, { change, outbox: new Outbox(), draft: draftName("goal", goalId) });
     this.log = h("div", { role: "log", "aria-live": "polite", "aria-label": "What was said last" });
     this.status = h("div.row", { role: "status" });
     this.links = h("div.row");
     const label = "Write to this goal";
     const send = onEnter(() => this.send().catch((error) => toast(describeError(error), "error")));
-    this.input = h("textarea", { rows: 2, placeholder: label, "aria-label": label, onkeydown: send });
+    this.input = h("textarea", { rows: 2, placeholder: label, "aria-label": label, onkeydown: send, value: sessionStorage.getItem(this.draft) ?? "" });
+    this.input.addEventListener("input", () => sessionStorage.setItem(this.draft, this.input.value));
     this.form = h("div", this.input, h("div.row.end", button("Send", () => this.send(), { className: "primary" })));
     this.element = section("Conversation", this.log, this.status, this.form, this.links);
   }
@@ -272,13 +272,18 @@ class GoalTalk {
   async send() {
     const text = this.input.value.trim();
     if (!text) return;
-    this.input.value = "";
+    this.write("");
     try {
       await this.outbox.send(text, (externalId) => this.change("messages", null, { text, externalId })());
     } catch (error) {
-      this.input.value ||= text;
+      this.write(this.input.value || text);
       throw error;
     }
+  }
+
+  write(text) {
+    this.input.value = text;
+    sessionStorage.setItem(this.draft, text);
   }
 
   async reset() {
