@@ -80,7 +80,7 @@ class NoteLinkBody(ApiBody):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"url": "https://example.org/scales"}]})
 
-    url: str = Field(pattern=LINK_PATTERN, max_length=LINK_CHARS)
+    url: str = Field(max_length=LINK_CHARS, json_schema_extra={"pattern": LINK_PATTERN})
     goal: Goal | None = None
 
 
