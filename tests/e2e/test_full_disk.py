@@ -51,6 +51,7 @@ def test_on_a_full_disk_a_message_is_refused_and_a_turn_waits(
         Rule(match="slowly", results=0, reply=Reply(tool_calls=[{"name": "filer_list_grants"}], delay=1)),  # type: ignore[list-item]
         Rule(match="slowly", results=1, reply=Reply(text="one two three four", chunks=4, chunk_delay=0.1)),
     )
+    link = {"code": hub.http.post("/sessions/links").json()["path"].partition("=")[2]}
     begun = hub.http.post("/message", json={"text": "slowly"}).json()
     wait_for(lambda: rules.requests, "the model to be asked")
     disk.fill(hub.pid)
@@ -58,9 +59,12 @@ def test_on_a_full_disk_a_message_is_refused_and_a_turn_waits(
     assert late.status_code == 507
     assert late.json()["error"]["code"] == "storage_trouble"
     assert "disk" in late.json()["error"]["message"]
+    assert hub.http.post("/files", params={"name": "late.txt"}, content=b"late").status_code == 507
+    assert hub.http.post("/sessions", json=link).status_code == 507
     wait_for(lambda: "could not be written" in _log(hub) or len(rules.requests) == 1, "the disk to be missed")
     assert hub.http.get(f"/messages/{begun['messageId']}", params={"wait": 3}).json()["state"] == "running"
     disk.free(hub.pid)
+    assert [hub.http.post("/sessions", json=link).status_code for _ in range(2)] == [200, 401]
     found = hub.http.get(f"/messages/{begun['messageId']}", params={"wait": seconds(60)}).json()
     assert (found["state"], reply(found)) == ("done", "one two three four")
     turns = [line for line in session_of(hub, begun["threadId"]) if line["type"] == "turn"]

@@ -9,7 +9,7 @@ from fastapi import Query, Request
 from pydantic import Field
 from starlette.responses import FileResponse
 
-from annabelle.core.errors import NotFound, OperatorMistake, RetryByModel, explain_os_error
+from annabelle.core.errors import NotFound, RetryByModel, StorageTrouble, explain_os_error
 from annabelle.core.home import write_atomically
 from annabelle.core.ids import new_id
 from annabelle.core.messages import now
@@ -35,7 +35,7 @@ async def add_file(hub: TheHub, request: Request, name: FileName) -> UploadedFil
     content = await request.body()
     path = make_received_name(name, now(), new_id("file"))
     target = hub.base.workspace / path
-    with explain_os_error(OperatorMistake, f"{path} cannot be written", hint="Free space in the workspace."):
+    with explain_os_error(StorageTrouble, f"{path} cannot be written", hint="Free space in the workspace."):
         await asyncio.to_thread(write_atomically, target, content)
     return UploadedFile(path=path, mention=mention_file(path), size=len(content))
 

@@ -97,9 +97,10 @@ async def begin_session(hub: TheHub, request: Request, response: Response) -> Pa
     """Makes a token of the kind device, which `annabelle tokens` shows and can take back."""
     code = (await read_body(request, PageCode)).code
     links = hub.security.page_links
-    caller = links.redeem(code)
     async with links.one_at_a_time:
+        caller = links.find(code)
         secret = await change_tokens(hub, caller, lambda tokens: _add_token(hub, caller, tokens))
+        links.spend(code)
     cookie, key = split_secret(secret)
     response.set_cookie(
         COOKIE.decode(), cookie, max_age=int(SESSION_TTL.total_seconds()), path="/", httponly=True, samesite="strict"

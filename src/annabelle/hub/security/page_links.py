@@ -36,7 +36,7 @@ class PageLinks:
     def __init__(self) -> None:
         self._links: dict[str, _OpenLink] = {}
         self.one_at_a_time = asyncio.Lock()
-        """Held while a session is numbered, or two links that are opened at once would both take the same number."""
+        """Held while a link becomes a session, or it would work twice, and two at once would take the same number."""
 
     def make(self, caller: CallerIdentity) -> tuple[str, datetime]:
         """A new code for whoever asks, and until when it is good."""
@@ -47,12 +47,15 @@ class PageLinks:
         self._links[hash_token(code.encode())] = _OpenLink(caller, at + GOOD_FOR)
         return code, at + GOOD_FOR
 
-    def redeem(self, code: str) -> CallerIdentity:
-        """Who made the link. It works once."""
-        found = self._links.pop(hash_token(code.encode()), None)
+    def find(self, code: str) -> CallerIdentity:
+        """Who made the link, which is good until it is spent."""
+        found = self._links.get(hash_token(code.encode()))
         if found is None or found.until <= now():
             raise Unauthorized("This link was used before or has expired.", hint="annabelle open makes another.")
         return found.caller
+
+    def spend(self, code: str) -> None:
+        self._links.pop(hash_token(code.encode()), None)
 
 
 def split_secret(secret: str) -> tuple[str, str]:

@@ -22,7 +22,7 @@ from annabelle.core.errors import (
     InvalidArguments,
     NotAllowed,
     NotFound,
-    OperatorMistake,
+    StorageTrouble,
     Unauthorized,
     explain_os_error,
 )
@@ -251,5 +251,5 @@ class UserTokens:
 def _write(path: Path, users: UserList) -> None:
     text = json.dumps(users.model_dump(mode="json", by_alias=True, exclude_defaults=True) or {"users": []}, indent=2)
     hint = "Free space or fix the permissions of the home."
-    with explain_os_error(OperatorMistake, f"{path} can not be written", hint=hint):
+    with explain_os_error(StorageTrouble, f"{path} can not be written", hint=hint):
         write_atomically(path, text + "\n", mode=0o600)
