@@ -8,7 +8,7 @@ import pytest
 
 from annabelle.core.errors import Conflict, NotFound
 from annabelle.core.messages import now
-from annabelle.store import goals
+from annabelle.store import goals, threads
 from annabelle.store.database import Database
 from annabelle.store.goals import MOST_LEARNINGS, NewGoal, NewNote, StoredGoal
 
@@ -43,6 +43,17 @@ async def test_goals_stand_in_their_persons_order_and_nobody_elses(db: Database)
             await db.read(lambda c, u=user_id, g=goal_id: goals.get_goal(c, g, u))
     with pytest.raises(NotFound):
         await db.write(lambda c: goals.order_goals(c, "bob", [piano.id]))
+
+
+async def test_a_conversation_is_named_by_a_goal_of_its_own_person_only(db: Database) -> None:
+    piano = await add(db, "piano")
+    for channel, user_id, title in (("goal", "ada", "piano"), ("goal", "bob", None), ("api", "ada", None)):
+        thread = await db.write(
+            lambda c, at=channel, who=user_id: threads.find_or_create_thread(
+                c, channel=at, chat_id=piano.id, user_id=who, agent_id="annabelle"
+            )
+        )
+        assert (await db.read(lambda c, own=thread: threads.get_thread(c, own.id, own.user_id))).title == title
 
 
 async def test_notes_are_found_by_all_their_words_in_any_letters(db: Database) -> None:

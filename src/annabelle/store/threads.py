@@ -12,7 +12,7 @@ from datetime import datetime
 from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
 
 from annabelle.core.ids import new_id
-from annabelle.core.messages import StoredEvent, TurnEvent, now
+from annabelle.core.messages import GOALS, StoredEvent, TurnEvent, now
 from annabelle.store.portable_sql import InsertNew, read_all, read_first, require_found
 from annabelle.store.tables import events, goals, messages, skills, threads
 
@@ -26,7 +26,8 @@ _select_thread = select(threads).where(
 )
 _select_by_id = select(threads).where(threads.c.id == bindparam("thread_id"))
 _TITLE_LENGTH = 120
-_goal_title = select(goals.c.title).where(goals.c.id == threads.c.chat_id).scalar_subquery()
+_is_goals = (threads.c.channel == GOALS) & (goals.c.id == threads.c.chat_id) & (goals.c.user_id == threads.c.user_id)
+_goal_title = select(goals.c.title).where(_is_goals).scalar_subquery()
 _first_words = (
     select(func.substr(messages.c.content, 1, _TITLE_LENGTH))
     .where(messages.c.thread_id == threads.c.id, messages.c.source == "user")
