@@ -10,8 +10,9 @@ import sqlite3
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,14 @@ def read_files(home: Home) -> dict[str, bytes]:
         for path in home.root.rglob("*")
         if path.is_file() and path.parent != home.run
     }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def keys_derived_once() -> Iterator[None]:
+    """Each passphrase and salt give one key, and deriving it is slow on purpose."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(home_archive, "_derive_key", cache(home_archive._derive_key))  # pyright: ignore[reportPrivateUsage]
+        yield
 
 
 @pytest.fixture
@@ -332,20 +341,8 @@ class Attempts:
 
 
 @pytest.fixture
-def attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Attempts:
-    monkeypatch.setattr(home_archive, "_derive_key", _cheap_key)
+def attempt(tmp_path: Path) -> Attempts:
     return Attempts(tmp_path)
-
-
-_derive_key = home_archive._derive_key  # pyright: ignore[reportPrivateUsage]
-_keys: dict[tuple[str, str], object] = {}
-
-
-def _cheap_key(passphrase: str, salt: str) -> object:
-    """The real key, derived once: that is slow on purpose."""
-    if (passphrase, salt) not in _keys:
-        _keys[passphrase, salt] = _derive_key(passphrase, salt)
-    return _keys[passphrase, salt]
 
 
 ONE_FIXTURE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
