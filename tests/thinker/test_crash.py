@@ -122,7 +122,7 @@ def test_deltas_of_a_killed_attempt_are_superseded_by_a_higher_one(
 @pytest.mark.req("DUR-02")
 def test_several_turns_of_several_threads_all_go_on_after_a_kill(start: Start, hub: FakeHub) -> None:
     first = start()
-    hub.delay = 0.2
+    hub.held.add("write_note")  # until all five run
     asked = [
         brief(plan_text([("write_note", {"text": str(n)})], say=f"done {n}"), thread_id=f"thr_{n}") for n in range(5)
     ]
@@ -131,6 +131,7 @@ def test_several_turns_of_several_threads_all_go_on_after_a_kill(start: Start, h
     wait_for(lambda: hub.running == 5)
     first.kill()
     first.wait_until_gone()
+    hub.held.clear()
     second = start()
     for number, one in enumerate(asked):
         result = second.state(one.message_id).result

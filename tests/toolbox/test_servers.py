@@ -406,7 +406,7 @@ async def test_restarts_leak_no_descriptor(both_ways: WithServers, start: Start,
         return sum("pipe:" in target or "pidfd" in target or "memfd" in target for target in targets)
 
     before = descriptors()
-    for _ in range(3):
+    for _ in range(2):
         await toolbox.restart("echo")
         os.kill(pid_of(toolbox, "echo"), signal.SIGKILL)
         await toolbox.call("echo_say", {"text": "a"}, person)
