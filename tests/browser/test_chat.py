@@ -148,7 +148,9 @@ def test_conversations_are_named_by_what_they_are_about(visit: Visit, hub: HubPr
     hub.say("How do I begin?", channel="goal", chatId=goal)
     page = visit.sign_in()
     say(page, "/new")
+    expect(page.locator(".message").get_by_text("A new conversation begins.")).to_be_visible()
     say(page, "When does the ferry leave?")
+    expect(page.locator(".message.own").get_by_text("When does the ferry leave?")).to_be_visible()
     visit.go("chat")
     page.reload()
     for name in ("When does the ferry leave?", "Learn the piano"):
