@@ -57,7 +57,8 @@ def record(folder: Path) -> str:
     known = environment(Home(folder / ".annabelle"), **EVERY_SERVER)
     known = {name: value for name, value in known.items() if not name.startswith(("THINKER_LLM", "COMPATIBLE"))}
     nobody = {"OLLAMA_BASE_URL": "http://127.0.0.1:9", "LMSTUDIO_BASE_URL": "http://127.0.0.1:9/v1"}
-    screen = Terminal(known | nobody, columns=COLUMNS)
+    # Several threads wait for each other wherever something else computes, too.
+    screen = Terminal(known | nobody | {"EMBEDDED_THREADS": "1"}, columns=COLUMNS)
     try:
         shown = screen.expect(r"\[Y/n\] ")
         screen.press("n\n")

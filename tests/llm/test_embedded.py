@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
 
@@ -24,7 +25,7 @@ MakeService = Callable[..., ModelService]
 
 
 def embedded(**fields: object) -> Settings:
-    return Settings.model_validate({"thinker_llm_provider": "embedded", **fields})
+    return Settings.model_validate({"thinker_llm_provider": "embedded", "embedded_threads": 1, **fields})
 
 
 @pytest.mark.req("LLM-03", "LLM-07")
@@ -39,6 +40,16 @@ async def test_the_packaged_model_answers_offline_and_is_booked(make_service: Ma
     assert 0 < call.usage.output_tokens <= 40
     again = await ask(service, "What is the capital of France?", max_tokens=10)
     assert again.done.usage.cached_tokens > 0
+
+
+@pytest.mark.req("LLM-03")
+async def test_the_settings_say_how_many_threads_compute(make_service: MakeService) -> None:
+    await ask(make_service(embedded()), "hello", max_tokens=2)
+    before = psutil.Process().num_threads()
+    await ask(make_service(embedded()), "hello", max_tokens=2)
+    with_one = psutil.Process().num_threads()
+    await ask(make_service(embedded(embedded_threads=9)), "hello", max_tokens=2)
+    assert psutil.Process().num_threads() - with_one >= with_one - before + 8
 
 
 @pytest.mark.req("LLM-03", "LLM-08")
@@ -75,7 +86,7 @@ async def test_the_engine_listens_on_loopback_only_and_asks_for_its_key(home: Ho
 
 @pytest.mark.req("LLM-03")
 async def test_a_long_conversation_is_cut_until_it_fits(home: Home) -> None:
-    weights = replace(find_weights("", home), context=640)
+    weights = replace(find_weights("", home), context=640, threads=1)
     backend = EmbeddedBackend(weights, GgufEngine(weights), weights.sampling)
     history: list[ModelMessage] = talk("start", system="Ω∆ " * 200)  # three tokens a character: the estimate is wrong
     for number in range(30):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -284,7 +285,7 @@ async def test_without_its_adapter_the_packaged_model_only_talks_and_says_so(
     weights = find_weights(PACKAGED, home)
     assert (weights.tool_mode, weights.adapter) == ("none", None)
     layers = ModelRequest(parts=[SystemPromptPart("<persona>Be kind.</persona>"), UserPromptPart("<now>noon</now>")])
-    backend = make_backend(weights)
+    backend = make_backend(replace(weights, threads=1))
     try:
         for text in ("hello", "what files do I have?", "write a poem about the sea"):
             response = await respond(backend, [layers, user(text)], [READ])
@@ -312,7 +313,7 @@ def built_in() -> list[ToolSpec]:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def mind() -> AsyncIterator[Backend]:
-    backend = make_backend(find_weights(PACKAGED, None))  # type: ignore[arg-type]  the packaged one needs no home
+    backend = make_backend(replace(find_weights(PACKAGED, None), threads=1))  # type: ignore[arg-type]  the packaged one needs no home
     yield backend
     await backend.close()
 

@@ -135,6 +135,8 @@ class GgufWeights:
     tool_mode: ToolMode
     sampling: JsonObject = field(default_factory=dict[str, object])
     adapter: Path | None = None
+    threads: int = 0
+    """How many compute; 0 takes one for each core this process may use."""
 
 
 def find_weights(name: str, home: Home) -> GgufWeights:

@@ -227,6 +227,7 @@ class ModelChooser:
 
     def _select_embedded(self, reason: str, name: str | None = None) -> ModelSelection:
         weights = find_weights(name or self._settings.embedded_model, self._home)
+        weights = replace(weights, threads=self._settings.embedded_threads)
         mode = self._tool_mode(weights.tool_mode)
         what = f"The embedded model {weights.name} answers, on this machine and offline: {reason}."
         if weights.name == PACKAGED:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
@@ -82,6 +83,7 @@ class GgufEngine:
 
     def __init__(self, weights: GgufWeights) -> None:
         self._weights, self._adapter, self._context = weights.file, weights.adapter, weights.context
+        self._threads = weights.threads or _usable_cores()
         self._key = secrets.token_urlsafe(24)
         self._server: _LlamaServer | None = None
         self._lock = asyncio.Lock()
@@ -118,8 +120,7 @@ class GgufEngine:
         params.n_ctx = self._context
         params.n_parallel = 1  # a single conversation gets the whole context and cache
         params.n_predict = MAX_TOKENS
-        params.cpuparams.n_threads = os.cpu_count() or 1
-        params.cpuparams_batch.n_threads = os.cpu_count() or 1
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = self._threads
         params.n_threads_http = 4
         params.cache_prompt = True
         params.cache_ram_mib = 0  # the slot keeps the last prompt; a second cache takes gigabytes
@@ -136,6 +137,11 @@ class GgufEngine:
                 f"{self._weights.name} could not be loaded: {error}.",
                 hint="The file may be damaged, or the memory too small: pull it again or choose a smaller model.",
             ) from error
+
+
+def _usable_cores() -> int:
+    """Where a process may use fewer than there are, more threads than that would wait for each other."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 MAX_TOKENS = 512
