@@ -65,6 +65,21 @@ async def test_words_after_a_number_are_said_to_that_goal_and_answered_here(owne
     ]  # fmt: skip
 
 
+@pytest.mark.req("CMD-01", "DUR-01")
+async def test_words_to_a_goal_whose_command_comes_again_after_a_kill_are_said_once(
+    owner: Speaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goal = await make(owner, "Learn the piano")
+    command = {"text": "/goals 1 Hello.", "externalId": "once"}
+    with monkeypatch.context() as killed:
+        killed.setattr(owner.house.hub.conversations.gate, "_store", None)  # its words were said, and it was not stored
+        assert (await owner.http.post("/message", json={"chatId": owner.chat, **command})).status_code == 500
+    said = await owner.post(**command)
+    await thread_lines(owner, said["threadId"], 3)
+    there = await thread_lines(owner, (await owner.http.get(f"/goals/{goal}")).json()["threadId"], 2)
+    assert [line["text"] for line in there] == ["Hello.", "You said: Hello."]
+
+
 @pytest.mark.req("CMD-01")
 async def test_in_the_chat_of_the_goal_itself_it_is_answered_once(owner: Speaker) -> None:
     goal = await make(owner, "Learn the piano")

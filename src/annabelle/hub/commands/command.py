@@ -49,6 +49,8 @@ class CommandCall:
     channel: str
     chat_id: str
     message_id: str
+    external_id: str | None = None
+    """The sender's id of the message: the same if it comes again, because a kill came before its answer."""
     words: tuple[str, ...] = ()
     rest: str = ""
     """What follows the name, as it was written."""

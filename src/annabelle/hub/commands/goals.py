@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import datetime
 from typing import Final
 
@@ -52,7 +53,7 @@ class GoalsCommand(Command):
                 ).id
 
             asked_in = await self.deps.storage.database.write(find_thread)
-        await self.deps.services.goals.say(goal, text, asked_in)
+        await self.deps.services.goals.say(goal, text, asked_in, external_id=_derive_id(call))
         return CommandAnswer(f"Said to “{escape_invisible(goal.title)}”. Its answer comes here.")
 
     def _list(self, conn: Connection, user_id: str) -> str:
@@ -95,3 +96,11 @@ class GoalsCommand(Command):
 
     def _format(self, moment: datetime) -> str:
         return format_moment(moment, self.deps.services.goals.time_zone)
+
+
+def _derive_id(call: CommandCall) -> str | None:
+    """The sender's id of what is said to a goal. None if that of the command is unknown, which then comes only once."""
+    if call.external_id is None:
+        return None
+    known = "\0".join((call.channel, call.chat_id, call.external_id))
+    return f"command:{hashlib.sha256(known.encode()).hexdigest()}"

@@ -201,6 +201,7 @@ class MessageGate:
             channel=message.channel,
             chat_id=message.chat_id,
             message_id=message.id,
+            external_id=message.external_id,
             words=command.words,
             rest=command.rest,
             thread_id=None if thread is None else thread.id,

@@ -172,23 +172,34 @@ class GoalService:
         """A goal by its id, its place in the list or words of its title."""
         return await self.database.read(lambda conn: goals.find_named_goal(conn, named, user_id))
 
-    async def say(self, goal: StoredGoal, text: str, asked_in: str | None = None) -> str:
+    async def say(
+        self, goal: StoredGoal, text: str, asked_in: str | None = None, external_id: str | None = None
+    ) -> str:
         """Write to a goal for a person; the answer comes in `asked_in`, too. Returns the id of the message.
 
-        Secrets in the text are masked before this, as the gate does with what it receives.
+        The same `external_id` is the same message. Secrets in the text are masked before this, as the gate does with
+        what it receives.
         """
-        said = InboundMessage(channel=GOALS, chat_id=goal.id, user_id=goal.user_id, sender_id=goal.user_id, text=text)
+        said = InboundMessage(
+            channel=GOALS,
+            chat_id=goal.id,
+            user_id=goal.user_id,
+            sender_id=goal.user_id,
+            text=text,
+            external_id=external_id,
+        )
 
         def write(conn: Connection) -> WriteResult[str]:
             known = goals.get_goal(conn, goal.id, goal.user_id)
             if known.state == "archived":
                 raise Conflict(f"The goal “{known.title}” is archived.", hint="Reopen it first.")
-            goals.set_goal_state(conn, goal.id, "working")
             thread = threads.find_or_create_thread(
                 conn, channel=GOALS, chat_id=goal.id, user_id=goal.user_id, agent_id=goal.agent_id
             )
             about: JsonObject = {} if asked_in is None else {"asked_in": asked_in}
-            messages.queue_message(conn, thread, said, QueueLimits(), metadata=about)
+            if messages.queue_message(conn, thread, said, QueueLimits(), metadata=about).duplicate:
+                return WriteResult(thread.id, goal.user_id)
+            goals.set_goal_state(conn, goal.id, "working")
             ruled = self.rules.add_stated_rules(conn, said, RuleOrigin(goal.user_id, thread.id, said.id))
             return WriteResult(thread.id, goal.user_id, ruled)
 
