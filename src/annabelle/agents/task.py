@@ -42,6 +42,8 @@ _SYSTEM_TOOLS: Final = ("create_note", "emit_progress", "update_workspace")
 _FIRST_PAUSE: Final = timedelta(minutes=5)
 _MOST_FAILURES: Final = 5
 _MOST_DOUBLINGS: Final = 4
+LONGEST_PAUSE: Final = _FIRST_PAUSE * 2**_MOST_DOUBLINGS
+"""A task that is tried again by itself waits no longer."""
 _SILENT: Final = ErrorBody(code="internal_error", message="It ended without saying why.")
 
 

@@ -159,10 +159,10 @@ def list_at_work(connection: Connection, goal_id: str | None, user_id: str | Non
     return read_all(connection, StoredTask, _in_order.where(wanted, tasks.c.state.in_(_AT_WORK)))
 
 
-def list_in_state(connection: Connection, state: TaskState, before: datetime) -> list[StoredTask]:
-    """Lists the tasks of goals in a state that were begun before this moment, of everybody, oldest first."""
-    made = read_all(connection, StoredTask, _in_order.where(tasks.c.state == state, tasks.c.created_at < before))
-    return [one for one in made if one.begun_at < before]
+def list_in_state(connection: Connection, state: TaskState, before: datetime | None = None) -> list[StoredTask]:
+    """Lists the tasks of goals in a state, of everybody, oldest first; with `before` those begun before this moment."""
+    found = read_all(connection, StoredTask, _in_order.where(tasks.c.state == state))
+    return [one for one in found if before is None or one.begun_at < before]
 
 
 def remove_ended_tasks(connection: Connection, before: datetime) -> int:

@@ -149,6 +149,16 @@ async def test_a_paused_task_waits_for_the_time_of_its_next_try(house: GoalHouse
     assert (await house.read(lambda conn: tasks.load_task(conn, task_id))).state == "paused"
 
 
+@pytest.mark.req("AGE-10", "AGE-13")
+async def test_a_task_that_was_paused_before_the_clock_was_set_back_is_tried_again(house: GoalHouse) -> None:
+    goal = await house.add()
+    then = house.clock.now() + timedelta(days=365)
+    task_id = await add_task(house, goal.id, "paused", then, next_try_at=then + 5 * MINUTE)
+    assert await house.hub.services.upkeep.health.run() == HealthReport(retried=1)
+    await house.rest()
+    assert (await house.read(lambda conn: tasks.load_task(conn, task_id))).state == "completed"
+
+
 @pytest.mark.req("AGE-10")
 async def test_an_old_task_that_waits_for_its_turn_is_not_ended(house: GoalHouse) -> None:
     goal = await house.add()

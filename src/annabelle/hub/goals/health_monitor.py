@@ -9,7 +9,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from annabelle.agents.goal import rest_if_done
-from annabelle.agents.task import TASKS, cancel_task, complete_task, retry_task, wait_for_agent
+from annabelle.agents.task import LONGEST_PAUSE, TASKS, cancel_task, complete_task, retry_task, wait_for_agent
 from annabelle.core.clock import Clock
 from annabelle.core.contract import TurnResult
 from annabelle.core.errors import AgentPaused, TurnCancelled
@@ -122,8 +122,7 @@ class HealthMonitor:
 
     async def _retry_paused(self, at: datetime) -> int:
         def retry(conn: Connection) -> list[str]:
-            paused = tasks.list_in_state(conn, "paused", at)
-            due = [one for one in paused if one.next_try_at is not None and one.next_try_at <= at]
+            due = [one for one in tasks.list_in_state(conn, "paused") if _is_due(one, at)]
             threads: list[str] = []
             for one in due:
                 if (pause := self._find_pause(one)) is not None:
@@ -164,6 +163,11 @@ class HealthMonitor:
 
     def _waits_for_agent(self, task: StoredTask) -> bool:
         return task.waits_for_agent or self._find_pause(task) is not None
+
+
+def _is_due(task: StoredTask, at: datetime) -> bool:
+    """A pause that is longer than any was made before the clock was set back."""
+    return task.next_try_at is not None and not at < task.next_try_at <= at + LONGEST_PAUSE
 
 
 def _is_abandoned(conn: Connection, task: StoredTask) -> bool:
