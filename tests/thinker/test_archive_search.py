@@ -21,7 +21,7 @@ from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ModelNa
 from annabelle.thinker.session.archive_search import extract_words, parse_timeframe, word_overlap
 from annabelle.thinker.session.file_store import FileSessionStore
 from annabelle.thinker.session.session_store import ConversationEnd
-from thinker.talks import MakeStore, Talk, make_store, turn
+from thinker.talks import THREAD, MakeStore, Talk, make_store, turn
 from thinker.test_archive import MODEL, ago, ended, viewed
 
 __all__ = ["make_store"]
@@ -91,8 +91,8 @@ async def test_vectors_of_another_length_or_none_at_all_are_no_trouble(tmp_path:
         assert len((await viewed(talk, "Summary?")).summaries) == 5
 
 
-async def searched(talk: Talk, **arguments: object) -> list[JsonObject]:
-    (tool,) = (await viewed(talk)).local_tools
+async def searched(talk: Talk, user_id: str = "owner", **arguments: object) -> list[JsonObject]:
+    (tool,) = (await viewed(talk, user_id=user_id)).local_tools
     result = await tool.call(arguments)
     assert not result.is_error, result.text
     assert result.structured is not None
@@ -125,6 +125,16 @@ async def test_history_is_searched_by_words_and_days_within_one_thread(make_stor
     ], "without words the latest"
     day = ago(days=100).date().isoformat()
     assert [one["summary"] for one in await searched(talk, query="", timeframe=day)] == ["They talked of wine."]
+
+
+@pytest.mark.req("SES-04")
+async def test_a_search_finds_what_was_said_with_the_same_person_only(make_store: MakeStore, tmp_path: Path) -> None:
+    talk = Talk(make_store(), MODEL, tmp_path)
+    await ended(talk.store, 0, "They talked of wine.", ago(days=2))
+    await talk.store.append(THREAD, turn(1).model_copy(update={"user_id": "bob"}))
+    await talk.store.archive(THREAD, ConversationEnd("msg_1", "manual", "They talked of beer."))
+    assert [one["summary"] for one in await searched(talk, query="")] == ["They talked of wine."]
+    assert [one["summary"] for one in await searched(talk, "bob", query="")] == ["They talked of beer."]
 
 
 @pytest.mark.req("SES-04")

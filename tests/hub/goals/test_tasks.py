@@ -259,14 +259,18 @@ async def test_a_goal_has_at_most_five_tasks_at_once(house: GoalHouse) -> None:
 @pytest.mark.req("AGE-03", "AGE-05")
 async def test_progress_of_a_task_is_shown_while_it_runs(house: GoalHouse) -> None:
     goal = await house.add()
-    seen: list[object] = []
+    original, seen = house.thinker._turn, list[object]()
     house.play(lambda brief: delegate(brief, does=[call("emit_progress", message="Reading page 2")]))
 
-    def look() -> None:
-        seen.append(1)
+    async def turn(brief: TurnBrief) -> TurnResult:
+        result = await original(brief)
+        if brief.channel == "task":
+            seen.extend(one.result for one in await house.tasks(goal))
+        return result
 
-    house.thinker.before_end = look
+    house.thinker._turn = turn
     await house.say(goal)
+    assert seen == [{"progress": "Reading page 2"}]
     task = (await house.tasks(goal))[0]
 
     def events(conn):
