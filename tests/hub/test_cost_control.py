@@ -174,6 +174,15 @@ async def test_the_window_is_there_again_after_a_restart_and_a_reset_lasts(home:
 
 
 @pytest.mark.req("CST-01")
+def test_the_window_counts_what_a_model_is_given_and_what_it_answers() -> None:
+    monitor = CostMonitor(lambda _agent: CostControls(), lambda: 1_000)
+    for _ in range(2):
+        monitor.count("annabelle", TokenUsage(input_tokens=100, output_tokens=20))
+    found = monitor.status("annabelle")
+    assert (found.current_hour_tokens, found.current_hour_calls, found.active_buckets) == (240, 2, 1)
+
+
+@pytest.mark.req("CST-01")
 def test_a_call_from_before_a_restart_leaves_the_window_an_hour_after_it_was_made() -> None:
     clock = [1_000]
     monitor = CostMonitor(lambda _agent: CostControls(), lambda: clock[0])

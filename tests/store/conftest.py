@@ -60,7 +60,11 @@ def receive(db: Database, thread: Thread):
 
         def change(c) -> QueuedReceipt:
             where = threads.find_or_create_thread(
-                c, channel="cli", chat_id=chat_id, user_id=message.user_id, agent_id="annabelle"
+                c,
+                channel="cli",
+                chat_id=chat_id,
+                user_id=message.user_id,
+                agent_id=message.agent_id or "annabelle",
             )
             return messages.queue_message(c, where, message, limits or QueueLimits())
 

@@ -44,6 +44,17 @@ async def test_an_owner_runs_no_more_than_its_bound(db: Database, receive) -> No
     assert await claim(db, "other", max_running=3) == ["d"]
 
 
+@pytest.mark.req("AGE-06")
+async def test_the_locks_of_an_agent_are_its_own_and_the_oldest_comes_first(db: Database, receive) -> None:
+    begun: dict[str, list[str]] = {"annabelle": [], "muse": []}
+    for chat, agent_id in (("a", "annabelle"), ("b", "muse"), ("c", "annabelle")):
+        begun[agent_id].append((await receive(chat, chat_id=chat, agent_id=agent_id)).message.id)
+        await claim(db)
+    for agent_id, ids in begun.items():
+        held = await db.read(lambda c, agent_id=agent_id: claims.list_agent_claims(c, agent_id))
+        assert [one.message_id for one in held] == ids
+
+
 async def test_a_claim_can_be_asked_for_one_thread_alone(db: Database, receive) -> None:
     await receive("a", chat_id="a")
     wanted = (await receive("b", chat_id="b")).message

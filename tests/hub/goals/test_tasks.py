@@ -327,7 +327,7 @@ async def run_monitor(house: GoalHouse, hours: float) -> None:
         await house.rest()
 
 
-@pytest.mark.req("AGE-13", "CST-02")
+@pytest.mark.req("AGE-13", "CST-02", "THR-05")
 async def test_a_task_that_may_not_spend_more_waits_for_days_and_uses_up_no_try(house: GoalHouse) -> None:
     goal = await house.add()
     original = house.thinker._turn
@@ -336,6 +336,8 @@ async def test_a_task_that_may_not_spend_more_waits_for_days_and_uses_up_no_try(
     await house.say(goal)
     (task,) = await house.tasks(goal)
     assert task.next_try_at == house.clock.now() + timedelta(minutes=5)
+    (told,) = await errors_of(house, task)
+    assert (told["retryable"], told["retry_at"]) == (True, task.next_try_at.isoformat())
     await run_monitor(house, 36)
     (task,) = await house.tasks(goal)
     assert (task.state, task.failures) == ("paused", 0)
