@@ -9,6 +9,7 @@ from sqlalchemy import select
 
 from annabelle.core.contract import ModelCall, Reserve, TokenUsage
 from annabelle.core.errors import Conflict, NotFound
+from annabelle.core.messages import now
 from annabelle.store import cost_control, goals, ledger, message_state, messages, sessions, tool_calls
 from annabelle.store.database import Database
 from annabelle.store.goals import NewGoal
@@ -100,6 +101,16 @@ async def test_a_call_that_was_never_reserved_is_settled_all_the_same(db: Databa
     assert await db.write(lambda c: ledger.reserve_call(c, reserve("a"))) == "settled"
     (total,) = await db.read(lambda c: ledger.sum_usage(c, "owner"))
     assert total.open == 0
+
+
+@pytest.mark.req("TRC-04")
+@pytest.mark.incident("I-30")
+async def test_what_a_trace_took_is_told_of_the_persons_own_calls_only(db: Database) -> None:
+    since = now()
+    for call_id, user_id in (("a", "owner"), ("b", "bob")):
+        await db.write(lambda c, i=call_id, u=user_id: ledger.settle_call(c, settled(i, user_id=u)))
+    found = await db.read(lambda c: ledger.sum_trace_usage(c, "owner", ["tr_1"], since))
+    assert (found["tr_1"].calls, found["tr_1"].usage.cost_usd) == (1, 0.5)
 
 
 @pytest.mark.req("CST-05")
