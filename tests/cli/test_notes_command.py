@@ -75,7 +75,7 @@ def test_a_link_that_cannot_be_read_is_kept_and_said(running: dict[str, str]) ->
     [
         ((), "There is nothing to keep."),
         (("Title", "--url", "https://example.org/"), "A link brings its own title."),
-        (("--url", "nonsense"), "url"),
+        (("--url", "nonsense"), "This is not an address of the web."),
         (("x", "--goal", "Fly"), "There is no goal “Fly”."),
     ],
 )

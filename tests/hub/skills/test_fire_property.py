@@ -22,7 +22,9 @@ import pytest
 from hypothesis import event, given, settings, strategies as st
 from sqlalchemy import Connection
 
+from annabelle.core.home import Home
 from annabelle.core.messages import OWNER
+from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
 from annabelle.hub.base import HubLifecycle
 from annabelle.hub.conversations.event_log import EventFanout, EventLog
@@ -94,7 +96,7 @@ class Hub:
         lifecycle = HubLifecycle(clock)
         lifecycle.mark_ready()
         self.runner = FireRunner(
-            base=SimpleNamespace(lifecycle=lifecycle),  # type: ignore[arg-type]
+            base=SimpleNamespace(lifecycle=lifecycle, home=Home(Path()), settings=Settings()),  # type: ignore[arg-type]
             storage=storage,  # type: ignore[arg-type]
             service=self.service,
             deps=FireTaskDeps(
