@@ -42,7 +42,9 @@ class Visit:
             self.foreign.append(url)
 
     def sign_in(self, token: str | None = None, *, first: bool = False) -> Page:
-        """As somebody who has been through the first visit, unless it is the first."""
+        """As somebody who has been through the first visit, unless it is the first. Whoever is signed in stays so."""
+        if self.page.locator("header").count():
+            return self.go("chat")
         if not first:
             self.context.add_init_script("try { localStorage.setItem('annabelle-set-up', 'done') } catch {}")
         headers = {"X-Annabelle-Token": token or self.hub.token}
@@ -56,6 +58,18 @@ class Visit:
         self.page.evaluate("(hash) => { location.hash = hash }", f"#/{view}")
         self.page.wait_for_selector(f".view.{view.partition('/')[0].partition('?')[0]} h1", state="attached")
         return self.page
+
+    def forget_test(self) -> None:
+        """Keep the session, and nothing else of what was opened, typed, routed and noted."""
+        for page in self.context.pages:
+            page.unroute_all(behavior="ignoreErrors")
+            if page != self.page:
+                page.close()
+        self.page.set_viewport_size(DESKTOP)
+        self.page.evaluate("sessionStorage.clear(); document.querySelectorAll('.toast').forEach((one) => one.remove())")
+        self.go("inbox")  # so that the next test comes to a chat that is drawn for it
+        self.foreign.clear()
+        self.errors.clear()
 
 
 @contextmanager

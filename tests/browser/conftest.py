@@ -1,4 +1,4 @@
-"""A browser for all tests of this folder, and a hub for all of a file."""
+"""A browser for all tests of this folder, and a hub and a signed-in page for all of a file."""
 
 from __future__ import annotations
 
@@ -40,6 +40,20 @@ def hub(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> Iter
 
 
 @pytest.fixture
-def visit(browser: Browser, hub: HubProcess) -> Iterator[Visit]:
+def own_visit(browser: Browser, hub: HubProcess) -> Iterator[Visit]:
+    """For a test of sign-ins, or one whose clock or script stays in the browser."""
     with visiting(browser, hub) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def shared_visit(browser: Browser, hub: HubProcess) -> Iterator[Visit]:
+    with visiting(browser, hub) as made:
+        yield made
+
+
+@pytest.fixture
+def visit(shared_visit: Visit) -> Iterator[Visit]:
+    """Signed in once for a file: a sign-in loads the whole page."""
+    yield shared_visit
+    shared_visit.forget_test()

@@ -85,26 +85,26 @@ def test_a_scanner_finds_nothing_serious_in_a_dialog(looked_at: Visit, view: str
 
 
 @pytest.mark.req("UX-02")
-def test_everything_on_a_view_is_reached_by_the_keyboard_alone(browser: Browser, filled: HubProcess) -> None:
+@pytest.mark.usefixtures("filled")
+def test_everything_on_a_view_is_reached_by_the_keyboard_alone(visit: Visit) -> None:
     """Tab passes over every control that can be seen, in each view, and comes round again."""
-    with visiting(browser, filled) as visit:
-        page = visit.sign_in()
-        for view in VIEWS:
-            visit.go(view)
-            expect(page.get_by_text("Loading …").filter(visible=True)).to_have_count(0)
-            wanted = page.evaluate(
-                """(controls) => { const seen = window.seen = new Set(); document.activeElement.blur();
-                  document.addEventListener('focusin', ({ target }) => target.matches(controls) && seen.add(target));
-                  const all = [...document.querySelectorAll(controls)];
-                  return all.filter((one) => !one.disabled && one.checkVisibility() && one.tabIndex >= 0).length }""",
-                CONTROLS,
-            )
-            reached = 0
-            for pressed in range(1, wanted * 2 + 21):
-                page.keyboard.press("Tab")
-                if pressed >= wanted and (reached := page.evaluate("window.seen.size")) >= wanted:
-                    break
-            assert reached >= wanted, view
+    page = visit.sign_in()
+    for view in VIEWS:
+        visit.go(view)
+        expect(page.get_by_text("Loading …").filter(visible=True)).to_have_count(0)
+        wanted = page.evaluate(
+            """(controls) => { const seen = window.seen = new Set(); document.activeElement.blur();
+              document.addEventListener('focusin', ({ target }) => target.matches(controls) && seen.add(target));
+              const all = [...document.querySelectorAll(controls)];
+              return all.filter((one) => !one.disabled && one.checkVisibility() && one.tabIndex >= 0).length }""",
+            CONTROLS,
+        )
+        reached = 0
+        for pressed in range(1, wanted * 2 + 21):
+            page.keyboard.press("Tab")
+            if pressed >= wanted and (reached := page.evaluate("window.seen.size")) >= wanted:
+                break
+        assert reached >= wanted, view
 
 
 @pytest.mark.req("UX-02")

@@ -39,11 +39,11 @@ def test_an_error_that_is_put_aside_leaves_no_turn_at_work_in_any_tab(visit: Vis
 
 
 @pytest.mark.req("UX-02", "THR-04")
-def test_what_is_said_before_the_stream_begins_is_shown(visit: Visit, hub: HubProcess) -> None:
+def test_what_is_said_before_the_stream_begins_is_shown(own_visit: Visit, hub: HubProcess) -> None:
     hub.say("/help", channel="page", chatId="main")
     begun: list[Route] = []
-    visit.context.route("**/events", lambda route: route.continue_() if begun else begun.append(route))
-    page = visit.sign_in()
+    own_visit.context.route("**/events", lambda route: route.continue_() if begun else begun.append(route))
+    page = own_visit.sign_in()
     expect(page.locator(".message.own").get_by_text("/help", exact=True).last).to_be_visible()
     hub.say("/version", channel="page", chatId="main")
     begun[0].continue_()
@@ -51,14 +51,14 @@ def test_what_is_said_before_the_stream_begins_is_shown(visit: Visit, hub: HubPr
 
 
 @pytest.mark.req("UX-02")
-def test_under_a_name_without_tls_words_are_sent_too(visit: Visit, model: ScriptedServer) -> None:
+def test_under_a_name_without_tls_words_are_sent_too(own_visit: Visit, model: ScriptedServer) -> None:
     """There a browser has neither ids nor locks to offer."""
     model.rules(Rule(match="plainly", reply=Reply(text="I hear you.")))
-    visit.context.add_init_script(NO_TLS)
-    page = visit.sign_in()
+    own_visit.context.add_init_script(NO_TLS)
+    page = own_visit.sign_in()
     say(page, "spoken plainly")
     expect(page.locator(".message.agent:not(.live)").get_by_text("I hear you.")).to_be_visible()
-    assert (visit.foreign, visit.errors) == ([], [])
+    assert (own_visit.foreign, own_visit.errors) == ([], [])
 
 
 @pytest.mark.req("UX-02", "THR-01")

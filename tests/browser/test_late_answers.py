@@ -16,10 +16,10 @@ from support.scripted_model import Reply, Rule, ScriptedServer
 
 
 @pytest.mark.req("UX-02")
-def test_a_line_of_a_log_that_comes_slowly_is_shown_once(visit: Visit, hub: HubProcess) -> None:
-    page = visit.sign_in()
+def test_a_line_of_a_log_that_comes_slowly_is_shown_once(own_visit: Visit, hub: HubProcess) -> None:
+    page = own_visit.sign_in()
     page.clock.install()
-    visit.go("system/logs")
+    own_visit.go("system/logs")
     expect(page.locator(".log-lines span").first).to_be_visible()
     held: list[Route] = []
     page.route("**/logs/hub*", lambda route: route.continue_() if held else held.append(route))
@@ -98,9 +98,9 @@ def test_instructions_that_nobody_changed_are_not_made_ones_own(visit: Visit) ->
 
 
 @pytest.mark.req("UX-01", "UX-02")
-def test_what_was_typed_on_the_first_visit_is_kept_without_a_press_of_keep(visit: Visit, hub: HubProcess) -> None:
+def test_what_was_typed_on_the_first_visit_is_kept_without_a_press_of_keep(own_visit: Visit, hub: HubProcess) -> None:
     hub.home.settings_file.unlink(missing_ok=True)
-    page = visit.sign_in(first=True)
+    page = own_visit.sign_in(first=True)
     page.get_by_label("What Annabelle calls you").fill("Grace")
     page.get_by_role("button", name="To the chat", exact=True).click()
     expect(page.get_by_label("Your message")).to_be_visible()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 
-import psutil
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, Request, expect
+from sqlalchemy import Connection, create_engine, insert, select
 
-from browser.browsing import Visit, visiting
+from annabelle.core.messages import now
+from annabelle.store.database import sqlite_url
+from annabelle.store.tables import threads
+from browser.browsing import Visit
+from browser.test_chat import add_many, say
 from hub.hubs import HubProcess, wait_for
 from support.scripted_model import Reply, Rule, ScriptedServer
 
@@ -29,22 +33,16 @@ RENDER = """async (text) => {
 }"""
 
 
-def say(page: Page, text: str) -> None:
-    page.get_by_label("Your message").fill(text)
-    page.keyboard.press("Enter")
-
-
-def count_streams(hub: HubProcess) -> int:
-    """Connections of browsers to the hub."""
-    port = int(hub.url.rpartition(":")[2])
-    found = psutil.Process(hub.pid).net_connections("tcp")
-    return sum(one.laddr.port == port and one.status == psutil.CONN_ESTABLISHED for one in found)
+def add_threads(conn: Connection, thread_id: str, count: int) -> None:
+    """Newer conversations of the same person."""
+    first = conn.execute(select(threads).where(threads.c.id == thread_id)).mappings().one()
+    newer = [{"id": f"thr_{number:026}", "chat_id": f"later-{number}"} for number in range(1, count + 1)]
+    conn.execute(insert(threads), [{**first, **one, "updated_at": now()} for one in newer])
 
 
 @pytest.fixture(scope="module")
-def rendering(browser: Browser, hub: HubProcess) -> Iterator[Page]:
-    with visiting(browser, hub) as visit:
-        yield visit.sign_in()
+def rendering(shared_visit: Visit) -> Page:
+    return shared_visit.sign_in()
 
 
 @pytest.mark.req("UX-02")
@@ -54,17 +52,17 @@ def test_no_text_makes_the_page_hang(rendering: Page, name: str) -> None:
 
 
 @pytest.mark.req("UX-02")
-def test_eight_tabs_all_work_and_follow_what_happens(visit: Visit, model: ScriptedServer) -> None:
+def test_eight_tabs_all_work_and_follow_what_happens(own_visit: Visit, model: ScriptedServer) -> None:
     model.rules(
         Rule(match="Hello", reply=Reply(text="Good morning.")), Rule(match="Once more", reply=Reply(text="Yes?"))
     )
-    page = visit.sign_in()
+    page = own_visit.sign_in()
     say(page, "Hello to all tabs")
     answers = [one.locator(".message.agent:not(.live)") for one in (page,)]
     expect(answers[0].get_by_text("Good morning.").last).to_be_visible()
-    tabs = [visit.context.new_page() for _ in range(7)]
+    tabs = [own_visit.context.new_page() for _ in range(7)]
     for tab in tabs:
-        tab.goto(f"{visit.hub.url}/page/#/chat")
+        tab.goto(f"{own_visit.hub.url}/page/#/chat")
         expect(tab.locator(".message.agent:not(.live)").get_by_text("Good morning.").last).to_be_visible()
     say(tabs[-1], "Once more")
     for tab in (page, *tabs):
@@ -74,7 +72,7 @@ def test_eight_tabs_all_work_and_follow_what_happens(visit: Visit, model: Script
     for tab in tabs:
         expect(tab.locator(".message.own").get_by_text("Hello again")).to_be_visible()
         expect(tab.locator(".message.agent:not(.live)").get_by_text("Good morning.")).to_have_count(2)
-    assert (visit.foreign, visit.errors) == ([], [])
+    assert (own_visit.foreign, own_visit.errors) == ([], [])
 
 
 @pytest.mark.req("UX-02")
@@ -102,8 +100,8 @@ def test_what_was_typed_outlives_a_look_at_another_view_a_reload_and_a_failure(v
 @pytest.mark.req("UX-02", "THR-01")
 def test_an_address_leads_to_the_conversation_it_names_or_to_none(visit: Visit, hub: HubProcess) -> None:
     old = hub.say("The old one", channel="page", chatId="old")["threadId"]
-    for number in range(201):
-        hub.say("/help", channel="page", chatId=f"later-{number}")
+    with create_engine(sqlite_url(hub.home.database_file)).begin() as conn:
+        add_threads(conn, str(old), 201)
     page = visit.sign_in()
     visit.go(f"chat/{old}")
     expect(page.locator(".heading h2")).to_have_text("The old one")
@@ -119,14 +117,14 @@ def test_an_address_leads_to_the_conversation_it_names_or_to_none(visit: Visit, 
 
 
 @pytest.mark.req("UX-02")
-def test_a_link_that_is_pasted_into_an_open_page_signs_in(visit: Visit, hub: HubProcess) -> None:
-    visit.page.goto(f"{hub.url}/page/")
-    expect(visit.page.get_by_text("annabelle open", exact=True)).to_be_visible()
-    visit.page.goto(
+def test_a_link_that_is_pasted_into_an_open_page_signs_in(own_visit: Visit, hub: HubProcess) -> None:
+    own_visit.page.goto(f"{hub.url}/page/")
+    expect(own_visit.page.get_by_text("annabelle open", exact=True)).to_be_visible()
+    own_visit.page.goto(
         f"{hub.url}{hub.http.post('/sessions/links').json()['path']}"
     )  # only the end of the address differs
-    expect(visit.page.get_by_role("navigation", name="Views")).to_be_visible()
-    assert "link=" not in visit.page.url
+    expect(own_visit.page.get_by_role("navigation", name="Views")).to_be_visible()
+    assert "link=" not in own_visit.page.url
 
 
 @pytest.mark.req("UX-02", "POL-03")
@@ -152,37 +150,43 @@ def test_a_new_question_moves_no_other_and_keeps_a_change_that_is_being_written(
 
 
 @pytest.mark.req("UX-02", "THR-04")
-def test_much_that_was_said_while_the_machine_slept_is_all_shown(visit: Visit, hub: HubProcess) -> None:
-    page = visit.sign_in()
+def test_much_that_was_said_while_the_machine_slept_is_all_shown(own_visit: Visit, hub: HubProcess) -> None:
+    page = own_visit.sign_in()
     say(page, "/help")
     expect(page.locator(".message.own").get_by_text("/help")).to_have_count(1)
-    visit.context.set_offline(offline=True)
-    for number in range(70):
+    own_visit.context.set_offline(offline=True)
+    for number in range(9):
         hub.say("/help", channel="page", chatId="main", externalId=f"asleep-{number}")
-    visit.context.set_offline(offline=False)
+    said = hub.say("/help", channel="page", chatId="main")
+    with create_engine(sqlite_url(hub.home.database_file)).begin() as conn:
+        add_many(conn, str(said["threadId"]), 60)
+    own_visit.context.set_offline(offline=False)
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     say(page, "/help")
-    expect(page.locator(".message.own").get_by_text("/help")).to_have_count(72)
+    expect(page.locator(".message.own").get_by_text("/help")).to_have_count(12)
+    expect(page.locator(".message.own").get_by_text(re.compile(r"^Number \d+\.$"))).to_have_count(60)
     order = page.locator(".message").evaluate_all("(all) => all.map((one) => Number(one.dataset.position))")
     assert order == sorted(order)
 
 
 @pytest.mark.req("UX-02")
-def test_switching_views_leaves_no_stream_open(visit: Visit, hub: HubProcess) -> None:
-    visit.sign_in()
-    views = ("chat", "inbox", "goals", "feed", "skills", "memory", "costs", "traces", "system")
-    for view in views:
+def test_switching_views_leaves_no_stream_open(visit: Visit) -> None:
+    """All views read the stream of the page, which was there before them."""
+    page = visit.sign_in()
+    is_open: set[Request] = set()
+    page.on("request", lambda one: is_open.add(one))
+    page.on("requestfinished", lambda one: is_open.discard(one))
+    page.on("requestfailed", lambda one: is_open.discard(one))
+    for view in ("inbox", "goals", "feed", "skills", "memory", "costs", "traces", "system", "chat") * 2:
         visit.go(view)
-    for view in views * 4:
-        visit.go(view)
-    assert wait_for(lambda: count_streams(hub) <= 8, "an end of what was opened")
+    wait_for(lambda: page.evaluate("1") and not is_open, "an end of what was opened")
 
 
 @pytest.mark.req("UX-02")
-def test_a_busy_hour_leaves_requests_for_its_person(visit: Visit, hub: HubProcess) -> None:
+def test_a_busy_hour_leaves_requests_for_its_person(own_visit: Visit, hub: HubProcess) -> None:
     hub.http.post("/goals", json={"title": "Busy"})
-    page = visit.sign_in()
-    visit.go("goals")
+    page = own_visit.sign_in()
+    own_visit.go("goals")
     page.clock.install()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -195,8 +199,8 @@ def test_a_busy_hour_leaves_requests_for_its_person(visit: Visit, hub: HubProces
 
 
 @pytest.mark.req("UX-02")
-def test_a_connection_that_died_in_silence_is_made_again(visit: Visit) -> None:
-    page = visit.sign_in()
+def test_a_connection_that_died_in_silence_is_made_again(own_visit: Visit) -> None:
+    page = own_visit.sign_in()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.clock.install()

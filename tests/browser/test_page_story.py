@@ -264,6 +264,7 @@ def restart(person: Person) -> None:
     expect(page.locator(".toast").get_by_text("Annabelle restarts.")).to_be_visible()
     expect(page.locator(".toast")).to_have_count(0)
     expect(page.get_by_role("button", name="Restart now")).to_have_count(0)
+    expect(page.locator("[data-setting=USER_LANGUAGE] summary .value")).to_have_text("Esperanto")
     person.model.rules()
     person.open("Chat")
     page.get_by_role("button", name="New conversation").click()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-from playwright.sync_api import Page, expect
+from collections.abc import Iterator
 
-from browser.browsing import Visit
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browser.browsing import Visit, visiting
 from browser.payloads import PAYLOADS
+from hub.hubs import HubProcess
 from support.scripted_model import Call, Reply, Rule, ScriptedServer
 
 WATCH = "window.hits = 0; window.hit = () => { window.hits++ };"
@@ -28,6 +31,13 @@ def expect_harmless(visit: Visit) -> None:
     assert (visit.foreign, visit.errors) == ([], [])
 
 
+@pytest.fixture(scope="module")
+def shared_visit(browser: Browser, hub: HubProcess) -> Iterator[Visit]:
+    with visiting(browser, hub) as made:
+        made.context.add_init_script(WATCH)
+        yield made
+
+
 def say(page: Page, text: str) -> None:
     page.get_by_label("Your message").fill(text)
     page.get_by_role("button", name="Send").click()
@@ -40,7 +50,6 @@ def test_there_are_at_least_a_hundred_payloads() -> None:
 @pytest.mark.req("UX-02")
 def test_an_answer_full_of_script_is_only_text(visit: Visit, model: ScriptedServer) -> None:
     model.rules(Rule(match="Attack", reply=Reply(text="\n\n".join(PAYLOADS) + "\n\nThe end.", chunks=7)))
-    visit.context.add_init_script(WATCH)
     page = visit.sign_in()
     say(page, "Attack: " + " ".join(PAYLOADS[:40]))
     expect(page.locator(".message.agent:not(.live)").get_by_text("The end.")).to_be_visible()
@@ -53,7 +62,6 @@ def test_an_answer_full_of_script_is_only_text(visit: Visit, model: ScriptedServ
 @pytest.mark.req("UX-02")
 def test_an_image_of_another_machine_is_only_a_link(visit: Visit, model: ScriptedServer) -> None:
     model.rules(Rule(match="Show", reply=Reply(text="![see](https://other.example/seen.png)")))
-    visit.context.add_init_script(WATCH)
     page = visit.sign_in()
     say(page, "Show it")
     link = page.locator(".message.agent:not(.live)").get_by_role("link", name="see", exact=True)
@@ -66,7 +74,6 @@ def test_an_image_of_another_machine_is_only_a_link(visit: Visit, model: Scripte
 def test_calls_and_file_names_full_of_script_are_only_text(visit: Visit, model: ScriptedServer) -> None:
     listing = [Call(name="filer_read_file", arguments={"path": one}) for one in PAYLOADS[:12]]
     model.rules(Rule(match="Look", results=0, reply=Reply(tool_calls=listing)))
-    visit.context.add_init_script(WATCH)
     page = visit.sign_in()
     named = "<img src=x onerror=hit()>.png"
     page.locator("input[type=file]").set_input_files({"name": named, "mimeType": "image/png", "buffer": b"no image"})

@@ -18,6 +18,11 @@ from support.timing import seconds
 SPENT = "This link was used before or has expired. annabelle open makes another."
 
 
+@pytest.fixture
+def visit(own_visit: Visit) -> Visit:
+    return own_visit
+
+
 @pytest.mark.req("UX-02")
 def test_the_address_alone_shows_how_to_get_a_link(visit: Visit) -> None:
     visit.page.goto(f"{visit.hub.url}/")

@@ -10,9 +10,9 @@ from hub.hubs import HubProcess
 
 
 @pytest.mark.req("UX-01", "UX-02")
-def test_the_first_visit_asks_for_a_model_and_who_you_are(visit: Visit, hub: HubProcess) -> None:
+def test_the_first_visit_asks_for_a_model_and_who_you_are(own_visit: Visit, hub: HubProcess) -> None:
     hub.home.settings_file.unlink(missing_ok=True)
-    page = visit.sign_in(first=True)
+    page = own_visit.sign_in(first=True)
     expect(page.get_by_role("heading", name="Welcome to Annabelle")).to_be_visible()
     expect(page.get_by_role("heading", name="Models", exact=True)).to_be_visible()
     page.get_by_label("What Annabelle calls you").fill("Ada")

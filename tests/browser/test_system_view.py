@@ -35,12 +35,21 @@ def bot() -> Iterator[tuple[BotApiDouble, str]]:
 
 
 @pytest.fixture(scope="module")
+def google() -> Iterator[Google]:
+    made = Google()
+    with serving(GoogleHandler, made) as port:
+        made.url = f"http://127.0.0.1:{port}"
+        yield made
+
+
+@pytest.fixture(scope="module")
 def hub(
-    tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer, bot: tuple[BotApiDouble, str]
+    tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer, bot: tuple[BotApiDouble, str], google: Google
 ) -> Iterator[HubProcess]:
     home = fresh_home(tmp_path_factory.mktemp("system"))
-    known = {"TELEGRAM_BOT_TOKEN": TOKEN, "TELEGRAM_API_URL": bot[1], "EXTERNAL_SERVERS_NEED_YES": "true"}
-    made = HubProcess(home, model.openai_url, **only("filer", "telegram"), **known).start()
+    known = {"TELEGRAM_BOT_TOKEN": TOKEN, "TELEGRAM_API_URL": bot[1], "GOOGLE_API_URL": google.url}
+    needed = {**only("filer", "telegram"), "EXTERNAL_SERVERS_NEED_YES": "true"}
+    made = HubProcess(home, model.openai_url, **needed, **known).start()
     expect.set_options(timeout=seconds(20) * 1000)
     yield made
     made.end()
@@ -257,24 +266,12 @@ def test_a_backup_is_made_downloaded_and_deleted(visit: Visit) -> None:
 
 
 @pytest.mark.req("UX-02", "BEY-06")
-def test_a_restart_and_a_restored_backup_take_one_click_each(
-    browser: Browser, tmp_path: Path, model: ScriptedServer
-) -> None:
+def test_a_restored_backup_takes_one_click(browser: Browser, tmp_path: Path, model: ScriptedServer) -> None:
     port = {"ANNABELLE_PORT": str(free_port())}
     hub = HubProcess(fresh_home(tmp_path), model.openai_url, **only("filer"), **port).start()
     try:
         with visiting(browser, hub) as visit:
             page = visit.sign_in()
-            visit.go("system/settings?search=MAX_CONCURRENT_TURNS")
-            row = page.locator("[data-setting=MAX_CONCURRENT_TURNS]")
-            row.locator("summary").click()
-            row.get_by_label("MAX_CONCURRENT_TURNS", exact=True).fill("4")
-            row.get_by_role("button", name="Save MAX_CONCURRENT_TURNS").click()
-            page.get_by_role("button", name="Restart now").click()
-            expect(page.locator(".toast").get_by_text("Annabelle restarts.")).to_be_visible()
-            expect(page.get_by_role("button", name="Restart now")).to_have_count(0)
-            expect(row.locator("summary .value")).to_have_text("4")
-
             (hub.home.workspace / "plan.txt").write_text("the first")
             visit.go("system/backup")
             page.get_by_role("button", name="Make a backup").click()
@@ -319,43 +316,33 @@ def test_a_mailbox_is_connected_by_a_form_and_others_by_a_command(visit: Visit) 
 
 
 @pytest.mark.req("UX-02", "SRV-MAI")
-def test_google_is_connected_by_signing_in_there_and_forgotten_again(
-    browser: Browser, tmp_path: Path, model: ScriptedServer
-) -> None:
-    google = Google()
-    with serving(GoogleHandler, google) as port:
-        google.url = f"http://127.0.0.1:{port}"
-        hub = HubProcess(fresh_home(tmp_path), model.openai_url, **only("filer"), GOOGLE_API_URL=google.url).start()
-        try:
-            with visiting(browser, hub) as visit:
-                page = visit.sign_in()
-                visit.go("system/accounts")
-                box = page.locator("[data-account=google]")
+def test_google_is_connected_by_signing_in_there_and_forgotten_again(visit: Visit, google: Google) -> None:
+    hub, page = visit.hub, visit.sign_in()
+    visit.go("system/accounts")
+    box = page.locator("[data-account=google]")
 
-                def sign_in(secret: str) -> str:
-                    box.get_by_role("button", name="Connect").click()
-                    form = page.get_by_role("dialog")
-                    form.get_by_label("Client id").fill(google.client_id)
-                    form.get_by_label("Client secret").fill(secret)
-                    form.get_by_role("button", name="Go on").click()
-                    with page.expect_popup() as opening:
-                        box.get_by_role("link", name="Sign in at Google").click()
-                    return opening.value.locator("h1").inner_text()
+    def sign_in(secret: str) -> str:
+        box.get_by_role("button", name="Connect").click()
+        form = page.get_by_role("dialog")
+        form.get_by_label("Client id").fill(google.client_id)
+        form.get_by_label("Client secret").fill(secret)
+        form.get_by_role("button", name="Go on").click()
+        with page.expect_popup() as opening:
+            box.get_by_role("link", name="Sign in at Google").click()
+        return opening.value.locator("h1").inner_text()
 
-                sign_in("a wrong one")
-                expect(box.get_by_text("its secret is wrong")).to_be_visible()
-                assert sign_in(google.secret) == "Thank you"
-                expect(box.get_by_text("ada@example.com")).to_be_visible()
-                account = read_connection(hub.home, "google", GoogleAccount)
-                assert account is not None
-                assert account.refresh_token.get_secret_value() == REFRESH
-                shown = page.content() + hub.http.get("/accounts").text + hub.http.get("/audit").text + hub.log()
-                assert not [one for one in (REFRESH, ACCESS, google.secret) if one in shown]
-                box.get_by_role("button", name="Forget it").click()
-                page.get_by_role("dialog").get_by_role("button", name="Forget it").click()
-                expect(box).to_contain_text("not connected")
-                assert google.revoked == [REFRESH]
-                assert hub.http.post("/accounts/google/remove").status_code == 404
-                assert not [one for one in visit.errors if "422" not in one]  # what Google refused
-        finally:
-            hub.end()
+    sign_in("a wrong one")
+    expect(box.get_by_text("its secret is wrong")).to_be_visible()
+    assert sign_in(google.secret) == "Thank you"
+    expect(box.get_by_text("ada@example.com")).to_be_visible()
+    account = read_connection(hub.home, "google", GoogleAccount)
+    assert account is not None
+    assert account.refresh_token.get_secret_value() == REFRESH
+    shown = page.content() + hub.http.get("/accounts").text + hub.http.get("/audit").text + hub.log()
+    assert not [one for one in (REFRESH, ACCESS, google.secret) if one in shown]
+    box.get_by_role("button", name="Forget it").click()
+    page.get_by_role("dialog").get_by_role("button", name="Forget it").click()
+    expect(box).to_contain_text("not connected")
+    assert google.revoked == [REFRESH]
+    assert hub.http.post("/accounts/google/remove").status_code == 404
+    assert not [one for one in visit.errors if "422" not in one]  # what Google refused

@@ -56,66 +56,70 @@ def test_a_browser_that_blocks_cookies_is_told_what_to_do_and_the_link_is_not_sp
 
 
 @pytest.mark.req("UX-02")
-def test_cookies_that_are_dropped_on_their_way_are_noticed(visit: Visit, hub: HubProcess) -> None:
+def test_cookies_that_are_dropped_on_their_way_are_noticed(own_visit: Visit, hub: HubProcess) -> None:
     """The browser says that it takes cookies; something between it and the hub does not."""
-    visit.context.route("**/sessions/current", lambda route: route.continue_(headers={"cookie": ""}))
-    visit.page.goto(make_link(hub))
-    expect(visit.page.get_by_role("alert")).to_contain_text("blocks cookies")
-    expect(visit.page.get_by_role("alert")).to_contain_text("open a new link")
-    assert visit.page.evaluate("localStorage.getItem('annabelle-key')") is None
+    own_visit.context.route("**/sessions/current", lambda route: route.continue_(headers={"cookie": ""}))
+    own_visit.page.goto(make_link(hub))
+    expect(own_visit.page.get_by_role("alert")).to_contain_text("blocks cookies")
+    expect(own_visit.page.get_by_role("alert")).to_contain_text("open a new link")
+    assert own_visit.page.evaluate("localStorage.getItem('annabelle-key')") is None
 
 
 @pytest.mark.req("UX-02")
-def test_a_browser_without_storage_is_told_what_to_do(visit: Visit, hub: HubProcess) -> None:
+def test_a_browser_without_storage_is_told_what_to_do(own_visit: Visit, hub: HubProcess) -> None:
     refuse = "get() { throw new DOMException('The operation is insecure.', 'SecurityError') }"
-    visit.context.add_init_script(f"Object.defineProperty(window, 'localStorage', {{ {refuse} }})")
-    visit.page.goto(make_link(hub))
-    expect(visit.page.get_by_role("alert")).to_contain_text("Allow them for this address")
-    expect(visit.page.get_by_text("annabelle open", exact=True)).to_be_visible()
-    assert (visit.foreign, visit.errors) == ([], [])
+    own_visit.context.add_init_script(f"Object.defineProperty(window, 'localStorage', {{ {refuse} }})")
+    own_visit.page.goto(make_link(hub))
+    expect(own_visit.page.get_by_role("alert")).to_contain_text("Allow them for this address")
+    expect(own_visit.page.get_by_text("annabelle open", exact=True)).to_be_visible()
+    assert (own_visit.foreign, own_visit.errors) == ([], [])
 
 
 @pytest.mark.req("UX-02")
-def test_a_link_that_was_used_before_signs_nobody_out(visit: Visit, hub: HubProcess) -> None:
+def test_a_link_that_was_used_before_signs_nobody_out(own_visit: Visit, hub: HubProcess) -> None:
     link = make_link(hub)
     for _ in range(2):
-        visit.page.goto(link)
-        expect(visit.page.get_by_role("navigation", name="Views")).to_be_visible()
-        visit.page.goto("about:blank")
+        own_visit.page.goto(link)
+        expect(own_visit.page.get_by_role("navigation", name="Views")).to_be_visible()
+        own_visit.page.goto("about:blank")
 
 
 @pytest.mark.req("UX-02")
-@pytest.mark.parametrize("wrong", [timedelta(days=1), timedelta(days=-1), timedelta(days=3000), timedelta(days=-3000)])
-def test_a_browser_whose_clock_is_wrong_shows_the_right_times(
-    visit: Visit, model: ScriptedServer, wrong: timedelta
-) -> None:
-    hub = visit.hub
-    model.rules(Rule(match="time", reply=Reply(text="High time.")))
-    if not hub.http.get("/skills/stretch").is_success:
-        hub.say("remind me in 25 hours to stretch")
-    visit.context.clock.install(time=now() + wrong)
-    page = visit.sign_in()
-    page.get_by_label("Your message").fill("What time is it?")
+def test_a_browser_whose_clock_is_wrong_shows_the_right_times(own_visit: Visit, model: ScriptedServer) -> None:
+    own_visit.hub.say("remind me in 25 hours to stretch")
+    own_visit.context.clock.install()
+    for days in (1, -1, 3000, -3000):
+        own_visit.context.clock.set_system_time(now() + timedelta(days=days))
+        page = own_visit.sign_in()
+        page.reload()
+        expect_right_times(page, model, days)
+    assert (own_visit.foreign, own_visit.errors) == ([], [])
+
+
+def expect_right_times(page: Page, model: ScriptedServer, days: int) -> None:
+    asked, answer = f"What time is it by a clock off by {days} days?", f"{days} days off."
+    model.rules(Rule(match="What time", reply=Reply(text=answer)))
+    page.get_by_label("Your message").fill(asked)
     page.keyboard.press("Enter")
-    own = page.locator(".message.own").filter(has_text="What time is it?").last.locator("time")
+    assert abs(page.evaluate("Date.now()") / 1000 - now().timestamp() - days * 24 * 3600) < 3600
+    own = page.locator(".message.own").filter(has_text=asked).locator("time")
     shown = datetime.fromisoformat(own.get_attribute("datetime") or "")
     assert abs(now() - shown) < timedelta(hours=1)
-    expect(page.locator(".message.agent").get_by_text("High time.").last).to_be_visible()
-    open_view(page, "Skills")
-    expect(page.locator(".week > li")).to_have_count(7)
-    assert page.locator(".week > li").filter(has_text="stretch").count() == 1
-    open_view(page, "Memory")
-    page.get_by_role("link", name="Timeline").click()
-    expect(page.get_by_text("What time is it?").first).to_be_visible()
-    open_view(page, "Costs")
-    drawn = page.locator(".plot rect title", has_text=f"{now():%Y-%m-%d}: $")
-    expect(drawn).to_have_count(1)
-    assert not (drawn.text_content() or "").endswith("$0.00")
+    expect(page.locator(".message.agent").get_by_text(answer, exact=True)).to_be_visible()
     for title in VIEWS:
         open_view(page, title)
         expect(page.locator(f".view.{title.lower()} h1").first).to_be_attached()
         expect(page.locator("main [role=alert]")).to_have_count(0)
-    assert (visit.foreign, visit.errors) == ([], [])
+        if title == "Skills":
+            expect(page.locator(".week > li")).to_have_count(7)
+            expect(page.locator(".week > li").filter(has_text="stretch")).to_have_count(1)
+        elif title == "Memory":
+            page.get_by_role("link", name="Timeline").click()
+            expect(page.get_by_text(asked).first).to_be_visible()
+        elif title == "Costs":
+            drawn = page.locator(".plot rect title", has_text=f"{now():%Y-%m-%d}: $")
+            expect(drawn).to_have_count(1)
+            assert not (drawn.text_content() or "").endswith("$0.00")
 
 
 @pytest.fixture
@@ -177,12 +181,10 @@ def test_a_page_whose_hub_was_away_for_long_goes_on_by_itself(
 
 
 @pytest.mark.req("UX-02")
-def test_a_link_opened_while_the_hub_is_away_signs_in_when_it_is_back(browser: Browser, own_hub: HubProcess) -> None:
-    with visiting(browser, own_hub) as visit:
-        link = make_link(own_hub)
-        away = True
-        visit.context.route("**/sessions", lambda route: route.abort() if away else route.continue_())
-        visit.page.goto(link)
-        expect(visit.page.locator("main").get_by_role("status")).to_contain_text("Annabelle cannot be reached.")
-        away = False
-        expect(visit.page.get_by_role("navigation", name="Views")).to_be_visible()
+def test_a_link_opened_while_the_hub_is_away_signs_in_when_it_is_back(own_visit: Visit, hub: HubProcess) -> None:
+    away, page = True, own_visit.page
+    own_visit.context.route("**/sessions", lambda route: route.abort() if away else route.continue_())
+    page.goto(make_link(hub))
+    expect(page.locator("main").get_by_role("status")).to_contain_text("Annabelle cannot be reached.")
+    away = False
+    expect(page.get_by_role("navigation", name="Views")).to_be_visible()
