@@ -195,6 +195,7 @@ def memory(person: Person) -> None:
     person.open("Memory")
     page.get_by_label("Search").fill("What is my dog called?")
     page.get_by_role("button", name="Search").click()
+    expect(page.get_by_role("heading", name="Facts", exact=True)).to_be_visible()
     fact = page.locator(".fact").filter(has_text=KNOWN)
     fact.get_by_text("Why is this known?").click()
     fact.get_by_role("link", name="the message").click()
