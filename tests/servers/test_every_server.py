@@ -18,7 +18,9 @@ from annabelle.toolbox.config import builtin_servers
 from annabelle.toolbox.manifest import find_builtins
 from servers.every_server import NAMES, build, manifest, package_of
 from support.cheap_calls import CHEAP
+from support.forked_stdio import forked_stdio
 from support.timing import seconds
+from support.warm_process import can_fork
 
 pytestmark = pytest.mark.req("SRV-ALL")
 
@@ -45,6 +47,7 @@ MODEL_KEYS = {
     "memory": {"EMBEDDING_API_KEY", "OPENAI_API_KEY", "COMPATIBLE_API_KEY", "ANNABELLE_LEDGER_TOKEN"},
 }
 """What a server needs to reach a model, for vectors or for verdicts, and to book what that costs."""
+STARTED = "everyday"
 UNSEEN = "guardian"
 """The one server that only the hub calls, so nothing in it is offered to anyone and no word calls for it."""
 DOING = {"write_inside", "send_outside", "destroy", "execute"}
@@ -189,12 +192,15 @@ def test_only_the_browser_takes_secrets():
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_server_lists_and_answers_over_stdio_in_both_protocols(home: Home, tmp_path: Path, name: str):
+    """One is started as any MCP client would, the others are forked: `loaded` has imported each of them afresh."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ANNABELLE_HOME": str(home.root)}
     parameters = StdioServerParameters(command=sys.executable, args=["-m", package_of(name)], env=environment)
     expected = {tool.name for tool in build(name).tools.values()}
     cheap = CHEAP[name]
     for mode in ("auto", "legacy"):
-        async with Client(stdio_client(parameters), mode=mode) as client:  # type: ignore[arg-type]
+        started = name == STARTED or not can_fork(environment)
+        server = stdio_client(parameters) if started else forked_stdio(f"{package_of(name)}.__main__", environment)
+        async with Client(server, mode=mode) as client:  # type: ignore[arg-type]
             listed = (await client.list_tools()).tools
             assert {tool.name for tool in listed} == expected
             assert [tool.name for tool in listed if tool.annotations is None or tool.output_schema is None] == []

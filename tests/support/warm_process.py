@@ -47,6 +47,8 @@ _PACKAGES = tuple(
 """Imported with all their modules, whenever those would be needed."""
 _FORK_SERVERS = 2
 """One for the tool servers, one for the thinkers."""
+_SAME_FORKED = {"PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
+"""Also read when an interpreter starts, but what a program does is the same. Many containers set the last two."""
 _MAX_INPUT = 60_000
 """What a pipe takes without a reader."""
 
@@ -101,7 +103,7 @@ class WarmProcess:
 
 def can_fork(environment: Mapping[str, str]) -> bool:
     """Whether a forked process behaves like a started one: some variables are read when an interpreter starts."""
-    read_at_start = {name for name in environment if name.startswith(("LD_", "PYTHON"))} - {"PYTHONPATH"}
+    read_at_start = {name for name in environment if name.startswith(("LD_", "PYTHON"))} - _SAME_FORKED
     return can_use_forkserver() and not read_at_start
 
 
