@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -19,6 +19,7 @@ from annabelle.core.home import Home
 from annabelle.servers.kit.server import FAILPOINTS
 from servers.speaking import SAMPLE, Connect
 from support.timing import seconds
+from support.warm_process import TEMPLATE
 
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -26,6 +27,7 @@ INITIALIZE = {
     "method": "initialize",
     "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
 }
+INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 
 async def wait_for(path: Path) -> None:
@@ -34,29 +36,36 @@ async def wait_for(path: Path) -> None:
             await anyio.sleep(0.01)
 
 
-async def start(*arguments: str, stdin: int = subprocess.PIPE) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable, *arguments, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+class Sample:
+    """A forked sample server, and the ends of its streams that its client has."""
 
+    def __init__(self, stdin: int | None = None, failpoints: str = "") -> None:
+        (child_in, into), (out, child_out), (errors, child_errors) = os.pipe(), os.pipe(), os.pipe()
+        streams = [child_in if stdin is None else stdin, child_out, child_errors]
+        self._process = TEMPLATE.fork("servers.sample_server", {**os.environ, VARIABLE: failpoints}, streams)
+        for descriptor in (child_in, child_out, child_errors):
+            os.close(descriptor)
+        self._to, self._out, self._errors = os.fdopen(into, "wb"), os.fdopen(out, "rb"), os.fdopen(errors, "rb")
 
-async def ask(process: asyncio.subprocess.Process, *frames: bytes) -> dict[str, object]:
-    """Write frames, and read one answer."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    for frame in frames:
-        process.stdin.write(frame + b"\n")
-    await process.stdin.drain()
-    with anyio.fail_after(30):
-        return json.loads(await process.stdout.readline())
+    def say(self, *frames: bytes) -> None:
+        for frame in frames:
+            self._to.write(frame + b"\n")
+        self._to.flush()
 
+    def ask(self, *frames: bytes) -> dict[str, Any]:
+        """Write frames, and read one answer."""
+        self.say(*frames)
+        return json.loads(self._out.readline())
 
-async def finish(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
-    """Hang up, and read what is left."""
-    if process.stdin is not None:
-        process.stdin.close()
-    with anyio.fail_after(30):
-        return await process.communicate()
+    def interrupt(self) -> None:
+        self._process.send_signal(signal.SIGINT)
+
+    def finish(self) -> tuple[int, bytes, bytes]:
+        """Hang up: its exit code, and what is left on its output and its errors."""
+        self._to.close()
+        with self._out, self._errors:
+            code = self._process.wait(seconds(30))
+            return code, self._out.read(), self._errors.read()
 
 
 @pytest.mark.req("SRV-ALL")
@@ -95,69 +104,57 @@ async def test_a_timed_out_call_stops_its_thread(as_process: Connect, tmp_path: 
 
 
 async def test_the_server_ends_when_the_client_hangs_up_in_the_middle_of_a_call(home: Home, tmp_path: Path) -> None:
-    process = await start(SAMPLE)
-    await ask(process, json.dumps(INITIALIZE).encode())
+    sample = Sample()
+    sample.ask(json.dumps(INITIALIZE).encode())
     call = {"name": "work_until_stopped", "arguments": {"folder": str(tmp_path)}}
-    assert process.stdin is not None
-    process.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
-    process.stdin.write(
-        json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}).encode() + b"\n"
-    )
+    sample.say(INITIALIZED, json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}).encode())
     await wait_for(tmp_path / "begun")
-    await finish(process)
-    assert process.returncode == 0
+    assert sample.finish()[0] == 0
     assert (tmp_path / "stopped").exists()
 
 
-async def test_garbage_is_passed_over(home: Home) -> None:
-    process = await start(SAMPLE)
+def test_garbage_is_passed_over(home: Home) -> None:
+    sample = Sample()
     garbage = [b"not json", b"\xff\xfe\x00", b"{}", b"[" * 50_000, b'"text"', b""]
-    answer = await ask(process, *garbage, json.dumps(INITIALIZE).encode())
+    answer = sample.ask(*garbage, json.dumps(INITIALIZE).encode())
     assert answer["id"] == 1
-    await finish(process)
-    assert process.returncode == 0
+    assert sample.finish()[0] == 0
 
 
 @pytest.mark.parametrize("broken", [rb'"\ud800"', b'"\xff"'])
-async def test_a_request_with_half_a_character_is_answered(home: Home, broken: bytes) -> None:
-    process = await start(SAMPLE)
-    answer = await ask(process, b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":' + broken + b"}}")
-    await finish(process)
+def test_a_request_with_half_a_character_is_answered(home: Home, broken: bytes) -> None:
+    sample = Sample()
+    answer = sample.ask(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":' + broken + b"}}")
+    sample.finish()
     assert answer["id"] == 7
     assert "not valid JSON-RPC" in answer["error"]["message"]
 
 
-async def test_a_file_instead_of_a_pipe_is_served_too(home: Home, tmp_path: Path) -> None:
+def test_a_file_instead_of_a_pipe_is_served_too(home: Home, tmp_path: Path) -> None:
     requests = tmp_path / "requests.jsonl"
     requests.write_text(json.dumps(INITIALIZE) + "\n")
     with requests.open("rb") as file:
-        process = await start(SAMPLE, stdin=file.fileno())
-    output, _ = await finish(process)
+        _, output, _ = Sample(stdin=file.fileno()).finish()
     assert json.loads(output.splitlines()[0])["id"] == 1
 
 
-async def test_ctrl_c_ends_it_without_a_traceback(home: Home) -> None:
-    process = await start(SAMPLE)
-    await ask(process, json.dumps(INITIALIZE).encode())
-    process.send_signal(signal.SIGINT)
-    _, errors = await finish(process)
+def test_ctrl_c_ends_it_without_a_traceback(home: Home) -> None:
+    sample = Sample()
+    sample.ask(json.dumps(INITIALIZE).encode())
+    sample.interrupt()
+    _, _, errors = sample.finish()
     assert b"Traceback" not in errors
 
 
 @pytest.mark.parametrize("point", FAILPOINTS)
-async def test_a_failpoint_kills_around_the_tool(home: Home, tmp_path: Path, point: str) -> None:
-    os.environ[VARIABLE] = str(tmp_path)
-    try:
-        process = await start(SAMPLE)
-    finally:
-        del os.environ[VARIABLE]
-    await ask(process, json.dumps(INITIALIZE).encode())
+def test_a_failpoint_kills_around_the_tool(home: Home, tmp_path: Path, point: str) -> None:
+    sample = Sample(failpoints=str(tmp_path))
+    sample.ask(json.dumps(INITIALIZE).encode())
     (tmp_path / point).touch()
     call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "echo", "arguments": {}}}
-    assert process.stdin is not None
-    process.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n' + json.dumps(call).encode() + b"\n")
-    output, _ = await finish(process)
-    assert process.returncode == -signal.SIGKILL
+    sample.say(INITIALIZED, json.dumps(call).encode())
+    code, output, _ = sample.finish()
+    assert code == -signal.SIGKILL
     assert output == b"", "the answer was never sent"
 
 
