@@ -50,10 +50,16 @@ def both_ways(request: pytest.FixtureRequest, with_servers: WithServers) -> With
     return lambda *names: with_servers(*names, use_forkserver=request.param == "forkserver")
 
 
-@pytest.mark.req("HUB-01", "HUB-03", "RTR-01")
-async def test_a_server_is_started_listed_and_called(both_ways: WithServers, start: Start, person: CallContext) -> None:
-    toolbox = await start(both_ways("echo"))
-    assert [tool.name for tool in toolbox.tools().tools] == [
+@pytest.mark.req("HUB-01", "HUB-03", "RTR-01", "TRC-03")
+@pytest.mark.incident("I-11")
+async def test_a_server_is_listed_and_called_and_has_nothing_of_anyone_else(
+    both_ways: WithServers, start: Start, person: CallContext
+) -> None:
+    others = {*psutil.Process().children(recursive=True)}
+    config = replace(both_ways("echo", "witness"), log_level="debug")
+    toolbox = await start(config)
+    family = {*psutil.Process().children(recursive=True)} - others
+    assert [tool.name for tool in toolbox.tools().tools if tool.server == "echo"] == [
         "echo_descriptors",
         "echo_fail",
         "echo_mutter",
@@ -65,14 +71,6 @@ async def test_a_server_is_started_listed_and_called(both_ways: WithServers, sta
     assert result.duration_ms > 0
     assert status(toolbox, "echo").state == "ready"
     assert status(toolbox, "echo").protocol == "2026-07-28"
-
-
-@pytest.mark.req("TRC-03")
-async def test_a_server_gets_exactly_its_own_environment(
-    both_ways: WithServers, start: Start, person: CallContext
-) -> None:
-    config = replace(both_ways("echo", "witness"), log_level="debug")
-    toolbox = await start(config)
     seen = (await toolbox.call("echo_surroundings", {}, person)).structured
     assert seen is not None
     assert seen["environment"] == {
@@ -82,13 +80,18 @@ async def test_a_server_gets_exactly_its_own_environment(
         "LOG_LEVEL": "debug",
         "ECHO_SECRET": MASK,
     }, "that it has the value is shown below; what it says of it is masked"
+    found = (await toolbox.call("echo_descriptors", {}, person)).structured
+    assert found is not None
+    names = [str(target) for target in found.values()]
+    assert len({name for name in names if name.startswith("pipe:")}) == 3, "its input, its output and what it prints"
+    assert sum(name.startswith("socket:") for name in names) <= 2, "only its own event loop's"
+    assert not [name for name in names if "memfd" in name or name.endswith(("witness.log", "forkserver.log"))]
+    assert (await toolbox.call("echo_fail", {}, person)).is_error
+    await eventually(lambda: "as asked" in (config.home.logs / "echo.log").read_text())
+    _expect_secret_in_its_own_process_only(toolbox, family)
 
 
-@pytest.mark.incident("I-11")
-async def test_no_secret_stands_in_any_process_but_its_own(both_ways: WithServers, start: Start) -> None:
-    others = {*psutil.Process().children(recursive=True)}
-    toolbox = await start(both_ways("echo", "witness"))
-    family = {*psutil.Process().children(recursive=True)} - others
+def _expect_secret_in_its_own_process_only(toolbox: Toolbox, family: set[psutil.Process]) -> None:
     assert len(family) >= 2
     for process in family:
         for place in ("environ", "cmdline"):
@@ -118,28 +121,6 @@ def _in_memory(pid: int, matcher: bytes) -> bool:
                 except OSError:
                     continue
     return False
-
-
-async def test_a_server_holds_no_descriptor_of_anyone_else(
-    both_ways: WithServers, start: Start, person: CallContext
-) -> None:
-    config = both_ways("echo", "witness")
-    toolbox = await start(config)
-    found = (await toolbox.call("echo_descriptors", {}, person)).structured
-    assert found is not None
-    names = [str(target) for target in found.values()]
-    assert len({name for name in names if name.startswith("pipe:")}) == 3, "its input, its output and what it prints"
-    assert sum(name.startswith("socket:") for name in names) <= 2, "only its own event loop's"
-    assert not [name for name in names if "memfd" in name or name.endswith(("witness.log", "forkserver.log"))]
-
-
-async def test_what_a_server_says_on_stderr_is_in_its_own_log(
-    both_ways: WithServers, start: Start, person: CallContext
-) -> None:
-    config = both_ways("echo")
-    toolbox = await start(config)
-    assert (await toolbox.call("echo_fail", {}, person)).is_error
-    await eventually(lambda: "as asked" in (config.home.logs / "echo.log").read_text())
 
 
 @pytest.mark.req("HUB-02")
@@ -257,10 +238,11 @@ async def test_a_changed_tool_list_is_seen_at_once(
 
 
 @pytest.mark.req("HUB-03")
-async def test_a_killed_server_comes_back_with_its_tools(
+async def test_a_killed_server_comes_back_with_its_tools_and_leaves_no_descriptor(
     both_ways: WithServers, start: Start, person: CallContext
 ) -> None:
     toolbox = await start(both_ways("echo", "witness"))
+    before = _piped_descriptors()
     first, bystander, version = pid_of(toolbox, "echo"), pid_of(toolbox, "witness"), toolbox.tools().version
     os.kill(first, signal.SIGKILL)
     await eventually(lambda: not alive(first))
@@ -270,6 +252,16 @@ async def test_a_killed_server_comes_back_with_its_tools(
     assert pid_of(toolbox, "witness") == bystander, "a crash of one is no concern of another"
     assert toolbox.tools().version == version
     assert status(toolbox, "echo").last_error in ("its process ended by signal 9", "its process ended with code 137")
+    await toolbox.restart("echo")
+    os.kill(pid_of(toolbox, "echo"), signal.SIGKILL)
+    await toolbox.call("echo_say", {"text": "a"}, person)
+    await eventually(lambda: _piped_descriptors() <= before)
+
+
+def _piped_descriptors() -> int:
+    links = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
+    targets = [os.readlink(link) for link in links if os.path.lexists(link)]
+    return sum("pipe:" in target or "pidfd" in target or "memfd" in target for target in targets)
 
 
 @pytest.mark.req("HUB-03", "DUR-03")
@@ -384,7 +376,7 @@ async def test_a_call_to_a_server_that_does_not_come_back_ends_with_server_down(
 @pytest.mark.incident("I-25")
 async def test_a_stop_leaves_nothing(both_ways: WithServers, start: Start, person: CallContext) -> None:
     others = psutil.Process().children(recursive=True)
-    toolbox = await start(replace(both_ways("echo", "awkward", "mute"), limits=replace(QUICK, start_seconds=6)))
+    toolbox = await start(replace(both_ways("awkward", "mute"), limits=replace(QUICK, start_seconds=6)))
     left = (await toolbox.call("awkward_leave_a_child", {}, person)).structured
     assert left is not None
     frozen = asyncio.create_task(toolbox.call("awkward_freeze", {}, person))
@@ -395,22 +387,6 @@ async def test_a_stop_leaves_nothing(both_ways: WithServers, start: Start, perso
     with pytest.raises(OutcomeUnknown):
         await frozen
     assert [process for process in family if alive(process.pid)] == []
-
-
-async def test_restarts_leak_no_descriptor(both_ways: WithServers, start: Start, person: CallContext) -> None:
-    toolbox = await start(both_ways("echo"))
-
-    def descriptors() -> int:
-        links = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
-        targets = [os.readlink(link) for link in links if os.path.lexists(link)]
-        return sum("pipe:" in target or "pidfd" in target or "memfd" in target for target in targets)
-
-    before = descriptors()
-    for _ in range(2):
-        await toolbox.restart("echo")
-        os.kill(pid_of(toolbox, "echo"), signal.SIGKILL)
-        await toolbox.call("echo_say", {"text": "a"}, person)
-    await eventually(lambda: descriptors() <= before)
 
 
 async def test_a_secret_in_the_last_words_of_a_server_is_not_repeated(
