@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import anyio
 import pytest
@@ -21,6 +23,7 @@ from annabelle.core.ids import new_id
 from annabelle.servers.filer.__main__ import main
 from servers.speaking import Connect
 from support.timing import seconds
+from support.warm_process import TEMPLATE, WarmProcess
 
 FILER = ("-m", "annabelle.servers.filer")
 
@@ -139,6 +142,21 @@ HELLO = (
 )
 
 
+@contextmanager
+def forked_filer() -> Generator[tuple[WarmProcess, IO[bytes], IO[bytes]]]:
+    """A filer, its input and its output. It has ended afterwards, killed or because nobody speaks to it any more."""
+    (child_in, into), (out, child_out) = os.pipe(), os.pipe()
+    process = TEMPLATE.fork(
+        "annabelle.servers.filer.__main__", dict(os.environ), [child_in, child_out, sys.__stderr__.fileno()]
+    )
+    os.close(child_in)
+    os.close(child_out)
+    with os.fdopen(out, "rb") as from_filer:
+        with os.fdopen(into, "wb") as to_filer:
+            yield process, to_filer, from_filer
+        process.wait(seconds(30))
+
+
 @pytest.mark.req("SRV-FIL")
 def test_a_kill_in_the_middle_of_a_write_leaves_the_old_or_the_new_file(home: Home) -> None:
     size = 3_000_000
@@ -148,32 +166,27 @@ def test_a_kill_in_the_middle_of_a_write_leaves_the_old_or_the_new_file(home: Ho
     dice = random.Random(7)
     unfinished = 0
     for _ in range(4):
-        with subprocess.Popen([sys.executable, *FILER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.write(HELLO)
-            process.stdin.flush()
-            process.stdout.readline()
+        with forked_filer() as (process, to_filer, from_filer):
+            to_filer.write(HELLO)
+            to_filer.flush()
+            from_filer.readline()
             for number in range(1, 1 + dice.randrange(1, 4)):
-                process.stdin.write(rpc(number, "a.txt", str(number) * size))
-            process.stdin.flush()
+                to_filer.write(rpc(number, "a.txt", str(number) * size))
+            to_filer.flush()
             # The kill comes while a part is being written, as soon as there is one.
             ends = time.monotonic() + seconds(30)
             while not any((home.workspace / "temp").glob(".part-*")) and time.monotonic() < ends:
-                pass
-            os.kill(process.pid, signal.SIGKILL)
+                time.sleep(0.0005)
+            process.kill()
         text = target.read_text()
         assert len(text) == size
         assert len(set(text)) == 1
         unfinished += any((home.workspace / "temp").glob(".part-*"))
     assert unfinished, "at least one kill hit a write"
-    with subprocess.Popen([sys.executable, *FILER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(HELLO + rpc(1, "a.txt", "x"))
-        process.stdin.flush()
-        answers = [json.loads(process.stdout.readline()) for _ in range(2)]
-        process.stdin.close()
+    with forked_filer() as (_, to_filer, from_filer):
+        to_filer.write(HELLO + rpc(1, "a.txt", "x"))
+        to_filer.flush()
+        answers = [json.loads(from_filer.readline()) for _ in range(2)]
     assert not answers[1]["result"]["isError"]
     assert target.read_text() == "x"
     assert not list((home.workspace / "temp").glob(".part-*")), "what was left unfinished is cleaned up"

@@ -25,6 +25,7 @@ from annabelle.thinker.assembly import Thinker as AgentThinker
 from annabelle.thinker.boot import replace_environment
 from support.scripted_model import Reply, Rule, ScriptedServer, plan_text
 from support.timing import seconds
+from support.warm_process import TEMPLATE
 from thinker.fake_hub import FakeHub
 from thinker.fakes import Bench, DictTools, ListedModel
 from thinker.thinkers import SECRET, Thinker, brief, wait_for
@@ -200,14 +201,10 @@ def test_a_bad_setting_is_named_with_its_range_and_nothing_starts(
 
 @pytest.mark.req("THK-04")
 def test_the_exit_code_of_a_bad_boot_is_that_of_an_operators_mistake(home: Home) -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "annabelle.thinker"],
-        input=b'{"port": 99999}\n',
-        capture_output=True,
-        timeout=seconds(60),
-    )
+    run = TEMPLATE.spawn("annabelle.thinker.__main__", dict(os.environ), stdin='{"port": 99999}\n')
+    output, _ = run.communicate(seconds(60))
     assert run.returncode == 2
-    assert json.loads(run.stdout)["error"]["code"] == "bad_config"
+    assert json.loads(output)["error"]["code"] == "bad_config"
 
 
 def test_a_spare_that_is_never_adopted_ends_quietly_when_its_input_does(home: Home) -> None:
