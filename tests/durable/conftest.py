@@ -14,7 +14,7 @@ import pytest
 from annabelle.durable.engine import Durable
 from annabelle.store.database import sqlite_url
 from support import timing
-from support.postgres import early, postgres, postgres_url  # noqa: F401  fixtures
+from support.postgres import early, postgres, postgres_tables_url  # noqa: F401  fixtures
 from support.warm_process import TEMPLATE, WarmProcess
 
 
@@ -27,7 +27,7 @@ def flows_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where the engine keeps its workflows."""
     if request.param == "sqlite":
         return sqlite_url(tmp_path / "flows.db")
-    return request.getfixturevalue("postgres_url")
+    return request.getfixturevalue("postgres_tables_url")
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ class Worker:
         process = self._start(*command)
         try:
             end = _deadline(timeout)
-            while len(self.effects()) < after_effects and process.poll() is None and not end():
+            while self._lines_noted() < after_effects and process.poll() is None and not end():
                 time.sleep(0.001)
         finally:
             process.kill()
@@ -85,6 +85,9 @@ class Worker:
         environment = {**os.environ, "ANNABELLE_FAILPOINTS": str(self._failpoints)}
         with self._log.open("ab") as log:
             return TEMPLATE.spawn_into("durable.worker", environment, log, arguments)
+
+    def _lines_noted(self) -> int:
+        return self._witness.read_bytes().count(b"\n") if self._witness.exists() else 0
 
     def effects(self) -> list[dict[str, object]]:
         if not self._witness.exists():

@@ -287,7 +287,7 @@ async def test_without_its_adapter_the_packaged_model_only_talks_and_says_so(
     layers = ModelRequest(parts=[SystemPromptPart("<persona>Be kind.</persona>"), UserPromptPart("<now>noon</now>")])
     backend = make_backend(replace(weights, threads=1))
     try:
-        for text in ("hello", "what files do I have?", "write a poem about the sea"):
+        for text in ("hello", "what files do I have?"):
             response = await respond(backend, [layers, user(text)], [READ])
             answer, separator, _ = text_of(response).partition(ONLY_TALKS)
             assert separator, "it says that it can only talk"

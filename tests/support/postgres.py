@@ -24,6 +24,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from dbos._migration import ensure_dbos_schema, run_dbos_migrations
 from sqlalchemy import make_url
 
 from annabelle.store.engine import make_engine
@@ -34,6 +35,8 @@ from support.reaper import IN_MEMORY
 from support.timing import seconds
 
 _WITH_TABLES = "with_tables"
+_WORKFLOW_SCHEMAS = ("flows", "turns_tess")
+"""Of a hub, and of the agent that tests of the thinker have."""
 START_SECONDS = 60
 STOP_SECONDS = 20
 # Speed over safety: the data lives as long as the tests. Few connections, small memory: two cores are shared.
@@ -116,6 +119,9 @@ class Postgres:
             engine = make_engine(self._create(_WITH_TABLES), pool_size=1)
             for plan in (HUB_PLAN, MEMORY_PLAN):
                 migrate_database(engine, None, None, plan)
+            for schema in _WORKFLOW_SCHEMAS:  # eighty migrations each, one after the other
+                ensure_dbos_schema(engine, schema)
+                run_dbos_migrations(engine, schema, use_listen_notify=True)
             engine.dispose()
         return self._create(f"test_{next(self._numbers)}", f" TEMPLATE {_WITH_TABLES}")
 
