@@ -26,9 +26,10 @@ pytestmark = pytest.mark.req("SRV-ALL")
 
 BASE_VARIABLES = {"ANNABELLE_HOME", "HOME", "PATH", "LANG", "TZ", "LOG_LEVEL"}
 HEAVY = {
-    "PIL", "dateparser", "ddgs", "docx", "fastapi", "feedparser", "httpx", "httpx2", "icalendar", "imapclient", "lxml",
-    "openpyxl", "pint", "playwright", "pydantic_ai", "pydantic_monty", "pypdf", "recurring_ical_events", "segno",
-    "starlette", "telethon", "tokenizers", "trafilatura", "uvicorn", "zxingcpp",
+    "PIL", "dateparser", "dateutil", "ddgs", "defusedxml", "docx", "fastapi", "feedparser", "httpcore2", "httpx",
+    "httpx2", "icalendar", "imapclient", "lxml", "openpyxl", "pint", "playwright", "primp", "pydantic_ai",
+    "pydantic_monty", "pypdf", "recurring_ical_events", "segno", "starlette", "telethon", "tokenizers", "trafilatura",
+    "uvicorn", "zxingcpp",
 }  # fmt: skip
 SECRETS_OF = {
     "BRAVE_API_KEY": {"searcher"},

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 
 import pytest
 
 from annabelle.core.errors import InvalidArguments, RetryByModel, TooLarge
 from servers.speaking import CallTool
-from support.timing import seconds
 
 pytestmark = pytest.mark.req("SRV-EXE")
 
@@ -83,9 +80,3 @@ async def test_calculations_share_nothing(call: CallTool) -> None:
         await call("calculate", code="x")
     results = await asyncio.gather(*(call("calculate", code=f"{n} * 2") for n in range(6)))
     assert [result.value for result in results] == ["0", "2", "4", "6", "8", "10"]
-
-
-def test_the_interpreter_is_not_loaded_before_it_is_used() -> None:
-    code = "import sys, annabelle.servers.codexec.server; print('pydantic_monty' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=seconds(60))
-    assert done.stdout == "False\n"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -80,10 +78,3 @@ def test_the_manifest_asks_for_what_is_used_and_no_more() -> None:
     assert set(manifest["env"]) <= known
     assert manifest["scan"] == {"input": False, "output": True}
     assert callable(main)
-
-
-def test_its_start_loads_no_heavy_library() -> None:
-    code = "import sys, annabelle.servers.searcher.server as s; s.build(); print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    heavy = {"httpx2", "httpcore2", "lxml", "trafilatura", "pypdf", "ddgs", "primp"}
-    assert heavy.isdisjoint(loaded), heavy & set(loaded)

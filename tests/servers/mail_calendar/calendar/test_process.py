@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from servers.mail_calendar.calendar.worlds import CalDavWorld
 from servers.speaking import Connect
-from support.timing import seconds
 
 GMAIL = ("-m", "annabelle.servers.mail_calendar")
 CATALOGUE = {
@@ -30,7 +26,6 @@ CATALOGUE = {
     "quick_add_event": ({"text"}, {"calendar_id"}),
     "find_free_time": ({"time_min", "time_max"}, {"calendar_ids"}),
 }
-HEAVY = ["httpx2", "icalendar", "recurring_ical_events", "dateparser", "defusedxml", "dateutil"]
 
 
 @pytest.mark.req("SRV-MAI", "SRV-ALL")
@@ -56,15 +51,3 @@ async def test_a_client_plans_a_day(as_process: Connect, caldav: CalDavWorld) ->
         assert wrong.structured_content["error"]["field"] == "end_date_time"
         await client.call_tool("delete_event", {"event_id": event_id})
         assert caldav.stored() == []
-
-
-@pytest.mark.req("SRV-ALL")
-def test_nothing_heavy_is_loaded_before_a_calendar_is_used() -> None:
-    program = (
-        "import sys; from annabelle.servers.mail_calendar.calendar import event_tools, free_time_tool, quick_event; "
-        f"print([name for name in {HEAVY!r} if name in sys.modules])"
-    )
-    loaded = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=seconds(60), check=True
-    )
-    assert loaded.stdout.strip() == "[]"
