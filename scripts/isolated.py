@@ -2,6 +2,9 @@
 
 On Linux the command, and every process it starts, lives in a network namespace of its own. Where the system forbids
 that, Python processes are held back by a guard instead (`tests/support/network.py`), and a line says so.
+
+As root, and where memory is plenty, what the tests write also lies in memory, until the command ends: half of a test
+with a new home is waiting for a disk.
 """
 
 from __future__ import annotations
@@ -13,11 +16,15 @@ import os
 import socket
 import struct
 import sys
+import tempfile
 from pathlib import Path
 
-CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x20000, 0x10000000, 0x40000000
+MS_REC, MS_PRIVATE = 0x4000, 0x40000
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 0x1
 VARIABLE = "ANNABELLE_TEST_NETWORK"  # namespace or guard, for the tests that prove it
+TEST_FOLDER = "PYTEST_DEBUG_TEMPROOT"  # where pytest has its folders
+MEMORY_BYTES = 4 << 30  # tests need far less at once; what they leave is deleted
 GUARD = Path(__file__).resolve().parent.parent / "tests" / "support" / "loopback_only"
 
 
@@ -39,9 +46,42 @@ def enter_namespace() -> None:
     _raise_loopback()
 
 
+def keep_in_memory() -> None:
+    """Have pytest write into memory only these processes see; raises OSError where that is not allowed."""
+    if not sys.platform.startswith("linux") or os.geteuid() != 0:
+        return  # a program's own sandbox may depend on who owns the mounts around it
+    if TEST_FOLDER in os.environ or _available_memory() < 2 * MEMORY_BYTES:
+        return
+    folder = Path(tempfile.gettempdir(), "pytest-ram")
+    folder.mkdir(exist_ok=True)
+    _unshare(CLONE_NEWNS)
+    _mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None)
+    _mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, b"mode=0700,size=%d" % MEMORY_BYTES)
+    # Not the same paths as in another run: tests look for processes by the home these work in.
+    own = folder / str(os.getpid())
+    own.mkdir()
+    os.environ[TEST_FOLDER] = str(own)
+
+
+def _available_memory() -> int:
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+
+
 def _unshare(flags: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(flags) != 0:
+    _check(_libc().unshare(flags))
+
+
+def _mount(what: bytes, where: bytes, kind: bytes | None, flags: int, options: bytes | None) -> None:
+    _check(_libc().mount(what, where, kind, ctypes.c_ulong(flags), options))
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _check(returned: int) -> None:
+    if returned != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
 
@@ -68,6 +108,8 @@ def main(argv: list[str]) -> int:
         )
         os.environ[VARIABLE] = "guard"
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(GUARD), os.environ.get("PYTHONPATH")]))
+    with contextlib.suppress(OSError):  # then they write to the disk
+        keep_in_memory()
     try:
         os.execvp(argv[0], argv)
     except OSError as error:

@@ -56,6 +56,14 @@ def test_a_command_that_can_not_be_started_is_named(root: Path, command: list[st
     assert "no-such-program-anywhere" in done.stderr or "usage" in done.stderr
 
 
+def test_what_tests_write_into_memory_is_seen_by_no_other_process(root: Path):
+    show = "import os; print(os.environ.get('PYTEST_DEBUG_TEMPROOT', 'none'))"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_DEBUG_TEMPROOT"}
+    command = [sys.executable, root / "scripts" / "isolated.py", sys.executable, "-c", show]
+    folder = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+    assert folder == "none" or not Path(folder).exists()
+
+
 class TestGuard:
     """What holds Python processes back where no namespace is to be had."""
 

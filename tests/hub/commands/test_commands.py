@@ -22,15 +22,16 @@ FOR_ADMINS = ["/kill", "/resume", "/delete today", "/delete messages today", "/l
 
 
 @pytest.mark.req("CMD-01", "UX-03")
-@pytest.mark.parametrize("example", EXAMPLES)
-async def test_every_example_of_the_documentation_works_without_a_model(owner: Speaker, example: str) -> None:
-    said = await owner.post(example)
-    reply = said["reply"]
-    assert isinstance(reply, dict)
-    assert (said["state"], reply["source"], reply["metadata"]["usage"]["input_tokens"]) == ("done", "agent", 0)
-    assert reply["metadata"]["command"] == example[1:].split()[0]
-    assert "Say: /" not in str(reply["text"]), "it is used rightly"
-    assert "unexpectedly" not in str(reply["text"])
+async def test_every_example_of_the_documentation_works_without_a_model(owner: Speaker) -> None:
+    for example in EXAMPLES:
+        said = await owner.post(example)
+        reply = said["reply"]
+        assert isinstance(reply, dict)
+        told = (said["state"], reply["source"], reply["metadata"]["usage"]["input_tokens"])
+        assert told == ("done", "agent", 0), example
+        assert reply["metadata"]["command"] == example[1:].split()[0]
+        assert "Say: /" not in str(reply["text"]), f"{example} is used rightly"
+        assert "unexpectedly" not in str(reply["text"]), example
     assert owner.asked == []
 
 
@@ -79,23 +80,22 @@ async def test_the_end_of_a_long_log_is_looked_through_and_not_its_beginning(own
 
 
 @pytest.mark.req("CMD-01")
-@pytest.mark.parametrize("wrong", ["/logs 0", "/logs 51", "/logs ten", "/logs 5 5", "/security 0", "/security ²",
-    "/delete", "/delete 0h", "/delete 1000h", "/delete 501", "/delete 0", "/delete tomorrow", "/delete today now",
-    "/delete messages", "/delete confirm today", "/kill everything", "/kill all now", "/status full", "/cron x",
-    "/help nothing", "/stop it", "/new one", "/approve a b",
-])  # fmt: skip
-async def test_what_is_written_wrongly_is_explained_and_does_nothing(owner: Speaker, wrong: str) -> None:
+async def test_what_is_written_wrongly_is_explained_and_does_nothing(owner: Speaker) -> None:
     await owner.say("hello")
-    answer = await owner.say(wrong)
-    assert "Say: /" in answer
+    for wrong in ("/logs 0", "/logs 51", "/logs ten", "/logs 5 5", "/security 0", "/security ²",
+        "/delete", "/delete 0h", "/delete 1000h", "/delete 501", "/delete 0", "/delete tomorrow", "/delete today now",
+        "/delete messages", "/delete confirm today", "/kill everything", "/kill all now", "/status full", "/cron x",
+        "/help nothing", "/stop it", "/new one", "/approve a b",
+    ):  # fmt: skip
+        assert "Say: /" in await owner.say(wrong), wrong
     assert owner.asked == ["hello"]
     assert Halts(owner.house.hub.base.home.halts_file).stopped == ()
 
 
 @pytest.mark.req("CMD-01")
-@pytest.mark.parametrize("text", ["/etc/hosts", "/xyzzy", "/ status", "see /status", "//status", "/shrug it is fine"])
-async def test_what_is_no_command_goes_to_the_model_as_it_is(owner: Speaker, text: str) -> None:
-    assert await owner.say(text) == f"You said: {text}"
+async def test_what_is_no_command_goes_to_the_model_as_it_is(owner: Speaker) -> None:
+    for text in ("/etc/hosts", "/xyzzy", "/ status", "see /status", "//status", "/shrug it is fine"):
+        assert await owner.say(text) == f"You said: {text}"
 
 
 @pytest.mark.req("CMD-01")
@@ -107,16 +107,18 @@ async def test_a_mistyped_command_is_offered_rightly(owner: Speaker) -> None:
 
 
 @pytest.mark.req("CMD-03")
-@pytest.mark.parametrize("command", FOR_ADMINS)
-async def test_what_is_for_admins_is_refused_to_others_in_one_sentence(house: House, command: str) -> None:
+async def test_what_is_for_admins_is_refused_to_others_in_one_sentence(house: House) -> None:
     ada = await let_in(house, "ada")
     await ada.say("hello")
-    assert await ada.say(command) == f"Only an admin of this Annabelle may use {command.split()[0]}."
-    assert Halts(house.hub.base.home.halts_file).everything is None
     offered = [one["name"] for one in (await ada.http.get("/commands")).json()["commands"]]
     assert "status" in offered
-    assert command.split()[0][1:] not in offered
-    assert command.split()[0] not in await ada.say("/help")
+    told = await ada.say("/help")
+    for command in FOR_ADMINS:
+        name = command.split()[0]
+        assert await ada.say(command) == f"Only an admin of this Annabelle may use {name}."
+        assert Halts(house.hub.base.home.halts_file).everything is None
+        assert name[1:] not in offered
+        assert name not in told
 
 
 @pytest.mark.req("CMD-03")
