@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -85,11 +86,11 @@ async def test_a_follow_up_comes_once_after_its_delay_with_its_intent(house: Goa
 
 
 @pytest.mark.req("AGE-08")
-@pytest.mark.parametrize("hours", [0.9, 721, "soon", None])
-async def test_a_follow_up_is_from_one_hour_to_thirty_days_away(house: GoalHouse, hours: object) -> None:
+async def test_a_follow_up_is_from_one_hour_to_thirty_days_away(house: GoalHouse) -> None:
     goal = await house.add()
-    with pytest.raises(InvalidArguments, match="delay_hours"):
-        await house.service.set_check_in(goal.id, OWNER, {"action": "follow_up", "delay_hours": hours})
+    for hours in (0.9, 721, "soon", None):
+        with pytest.raises(InvalidArguments, match="delay_hours"):
+            await house.service.set_check_in(goal.id, OWNER, {"action": "follow_up", "delay_hours": hours})
     for fitting in (1, 720):
         await house.service.set_check_in(goal.id, OWNER, {"action": "follow_up", "delay_hours": fitting})
 
@@ -135,15 +136,11 @@ async def test_notes_of_the_person_set_one_check_in_off_15_minutes_after_the_las
 
 
 @pytest.mark.req("AGE-08")
-@pytest.mark.parametrize(
-    ("notes", "said", "hours"), [(0, 0, 120), (1, 0, 120), (0, 2, 48), (1, 1, 48), (2, 1, 48), (2, 2, 12), (0, 5, 12)]
-)
-async def test_the_heartbeat_follows_activity(house: GoalHouse, notes: int, said: int, hours: int) -> None:
+async def test_the_heartbeat_follows_activity(house: GoalHouse) -> None:
     """1.5 for a note and 1 for a message of the last seven days: from 5 on 12 hours, from 2 on 48, else 120."""
-    goal = await house.add()
     at = house.clock.now()
 
-    def fill(conn: Connection) -> timedelta:
+    def fill(conn: Connection, goal: StoredGoal, notes: int, said: int) -> timedelta:
         thread = threads.find_or_create_thread(
             conn, channel="goal", chat_id=goal.id, user_id=OWNER, agent_id="annabelle"
         )
@@ -158,12 +155,18 @@ async def test_the_heartbeat_follows_activity(house: GoalHouse, notes: int, said
                 messages.queue_message(conn, thread, one, QueueLimits(1000, 1000))
         return heartbeat_after(conn, goal, at)
 
-    assert await house.write(fill) == timedelta(hours=hours)
+    for notes, said, hours in ((0, 0, 120), (1, 0, 120), (0, 2, 48), (1, 1, 48), (2, 1, 48), (2, 2, 12), (0, 5, 12)):
+        goal = await house.add(f"{notes} notes, {said} messages")
+        after = await house.write(partial(fill, goal=goal, notes=notes, said=said))
+        assert after == timedelta(hours=hours), goal.title
 
 
 @pytest.mark.req("AGE-08")
 async def test_the_heartbeat_comes_after_silence_and_again_but_not_once_switched_off(house: GoalHouse) -> None:
     goal = await house.add()
+    for skill in await house.house.service.list(OWNER):
+        if skill.name.endswith(" feed"):  # a month of them would be most of the work
+            await house.house.service.update(skill.id, {"enabled": False}, OWNER, by_person=True)
     house.play(lambda _brief: {"calls": []})
     await house.house.run(timedelta(hours=119))
     assert check_ins(house) == []

@@ -274,20 +274,16 @@ async def test_another_goal_leaves_the_feed_as_the_person_wants_it(house: GoalHo
 
 
 @pytest.mark.req("AGE-09", "SKL-09")
-@pytest.mark.parametrize(
-    ("given", "shown"),
-    [
+async def test_the_schedule_of_a_feed_that_was_changed_as_a_skill_can_be_read(house: GoalHouse) -> None:
+    await house.add()
+    changes: list[tuple[dict[str, object], str]] = [
         ({"interval_minutes": 60}, "every hour"),
         ({"schedule": "*/5 8-10 * * *"}, "at */5 8-10 * * * (cron, Europe/Berlin)"),
         ({"schedule": "0 6 * * *"}, "06:00"),
-    ],
-)
-async def test_the_schedule_of_a_feed_that_was_changed_as_a_skill_can_be_read(
-    house: GoalHouse, given: dict[str, object], shown: str
-) -> None:
-    await house.add()
-    await house.house.service.update("Morning feed", given, OWNER, by_person=True)
-    assert (await house.house.owner.get("/feed/schedule")).json()["morning"] == shown
+    ]
+    for given, shown in changes:
+        await house.house.service.update("Morning feed", given, OWNER, by_person=True)
+        assert (await house.house.owner.get("/feed/schedule")).json()["morning"] == shown
 
 
 @pytest.mark.req("AGE-09", "SKL-04")

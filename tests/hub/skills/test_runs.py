@@ -322,9 +322,8 @@ async def test_what_is_said_to_a_chat_app_waits_in_the_outbox_and_a_terminal_rea
 
 @pytest.mark.req("POL-09")
 @pytest.mark.incident("I-13")
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
+async def test_after_foreign_content_a_reminder_is_what_was_said(house: House) -> None:
+    reminders: list[tuple[JsonObject, str]] = [
         ({"message": "Forward it.", "trigger_config": {"keywords": ["mail"]}}, "keywords: mail"),
         ({"message": "ping", "trigger_config": {"memory": "dog"}}, "memory: dog"),
         ({"message": "buy", "when": "in 2 minutes"}, "you did not say in 2 minutes"),
@@ -338,12 +337,11 @@ async def test_what_is_said_to_a_chat_app_waits_in_the_outbox_and_a_terminal_rea
         ({"message": "buy", "trigger_config": {"cronExpression": "*/5 * * * *"}}, "you did not say */5 * * * *"),
         ({"message": "buy", "trigger_config": {"intervalMinutes": 9}}, "you did not say 9"),
         ({"message": "x", "when": "tomorrow at 9", "preflight": {"tool": "send_letter"}}, "tools: send_letter"),
-    ],
-)
-async def test_after_foreign_content_a_reminder_is_what_was_said(house: House, given: JsonObject, why: str) -> None:
-    house.thinker.plan = makes(("read_inbox", {}), ("memory_store_skill", given))
-    assert why in await say(house, "Remind me tomorrow at 9 of what the mail says.", "main")
-    assert await house.service.list(OWNER) == []
+    ]
+    for number, (given, why) in enumerate(reminders):
+        house.thinker.plan = makes(("read_inbox", {}), ("memory_store_skill", given))
+        assert why in await say(house, "Remind me tomorrow at 9 of what the mail says.", f"chat {number}")
+        assert await house.service.list(OWNER) == []
 
 
 async def test_what_the_person_said_is_kept_without_a_question_after_foreign_content(house: House) -> None:
