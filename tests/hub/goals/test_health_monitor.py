@@ -199,10 +199,17 @@ async def test_the_monitor_runs_every_five_minutes_as_a_skill_and_keeps_its_hist
         if getattr(getattr(one.resume, "__self__", None), "seed_defaults", None) is not None
     )
     await seeder.seed_defaults()
-    await house.house.run(timedelta(hours=25))
+    begun = house.clock.now()
+    await house.house.run(timedelta(hours=3))
     fires = [one for one in await house.house.fires() if one.name == NAME]
-    assert {one.state for one in fires} == {"finished"}
-    assert 280 <= len(fires) <= 295
+    assert [one.due_at - begun for one in fires] == [count * 5 * MINUTE for count in range(1, 37)]
+    await house.clock.jump(begun + timedelta(hours=25))
+    await house.house.run(timedelta(hours=1))  # after a day in which the machine was off
+    fires = [one for one in await house.house.fires() if one.name == NAME]
+    assert fires[0].due_at - begun == timedelta(hours=2), "those of a day are kept"
+    run = {one.due_at - begun for one in fires if one.state == "finished"}
+    assert run >= {count * 5 * MINUTE for count in (*range(24, 37), *range(301, 313))}
+    assert {one.state for one in fires} == {"finished", "missed"}
     assert not any("turns that hung" in text for text in await house.heard())
 
 
