@@ -27,8 +27,8 @@ async def test_every_example_of_the_documentation_works_without_a_model(owner: S
         said = await owner.post(example)
         reply = said["reply"]
         assert isinstance(reply, dict)
-        told = (said["state"], reply["source"], reply["metadata"]["usage"]["input_tokens"])
-        assert told == ("done", "agent", 0), example
+        assert (said["state"], reply["source"]) == ("done", "agent"), example
+        assert reply["metadata"]["usage"]["input_tokens"] == 0, example
         assert reply["metadata"]["command"] == example[1:].split()[0]
         assert "Say: /" not in str(reply["text"]), f"{example} is used rightly"
         assert "unexpectedly" not in str(reply["text"]), example
