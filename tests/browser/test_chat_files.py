@@ -115,3 +115,16 @@ def test_a_file_of_any_name_is_dropped_sent_and_offered_again(visit: Visit, mode
     assert downloading.value.path().read_text() == "What is in it."
     assert downloading.value.suggested_filename == shown
     assert (visit.foreign, visit.errors) == ([], [])
+
+
+def test_a_file_dropped_beside_a_conversation_does_not_replace_the_page(visit: Visit) -> None:
+    page = visit.sign_in()
+    is_left_to_the_browser = [
+        page.evaluate(
+            f"""() => {{ const d = new DataTransfer(); {put};
+            const drop = new DragEvent("drop", {{ dataTransfer: d, bubbles: true, cancelable: true }});
+            return document.querySelector("header").dispatchEvent(drop) }}"""
+        )
+        for put in ("d.items.add(new File(['x'], 'a.txt'))", "d.setData('text/plain', 'words')")
+    ]
+    assert is_left_to_the_browser == [False, True]

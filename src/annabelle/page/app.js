@@ -112,6 +112,8 @@ function frame() {
   on("back", catchUp);
   on("ended", () => location.reload());
   document.addEventListener("keydown", onKey);
+  // The browser would show a file that is dropped here in the place of the page.
+  for (const name of ["dragover", "drop"]) window.addEventListener(name, (event) => event.dataTransfer.types.includes("Files") && event.preventDefault());
   followEvents((event) => {
     tellView(event);
     if (["approval", "done", "notice", "message"].includes(event.type)) countInbox();

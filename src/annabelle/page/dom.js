@@ -138,6 +138,18 @@ export function onEnter(work) {
   };
 }
 
+/** A text to send, and what sets its words. They are kept in this tab until then. */
+export function draft(channel, chatId, attributes) {
+  const name = `draft ${channel} ${chatId}`;
+  const keep = () => sessionStorage.setItem(name, area.value);
+  const area = h("textarea", { rows: 2, value: sessionStorage.getItem(name) ?? "", oninput: keep, ...attributes });
+  const write = (text) => {
+    area.value = text;
+    keep();
+  };
+  return { area, write };
+}
+
 let fieldNumber = 0;
 
 /** A labelled input: text, textarea, select (`options`), checkbox, number, time, password. `before` is what it held first. */

@@ -1,6 +1,6 @@
 // Conversations of every channel in one list, and one of them with its live turns.
 import { get, getBlob, hubNow, Outbox, post, upload } from "../api.js";
-import { badge, button, bytes, capitalize, describeError, details, h, money, onEnter, replace, time, toast, valueList } from "../dom.js";
+import { badge, button, bytes, capitalize, describeError, details, draft, h, money, onEnter, replace, time, toast, valueList } from "../dom.js";
 import { drawRows, onNews } from "../live.js";
 import { markdown } from "../markdown.js";
 import { approvalCard, approvalState, isOffered, ruleCard } from "./inbox.js";
@@ -21,11 +21,11 @@ const PLACES = { cli: "the terminal", goal: "a goal", goal_creation: "a new goal
 export async function render(root, place) {
   const list = h("nav.threads", { "aria-label": "Conversations" });
   const pane = h("section.conversation", { "aria-label": "Conversation" });
-  replace(root, h("h1.hidden", "Chat"), list, pane);
   const { threads } = await get("/threads", { limit: MOST_THREADS });
   const [wanted] = place.rest;
   const own = threads.find((one) => one.channel === OWN.channel && one.chatId === OWN.chatId && !one.endedAt) ?? null;
   const thread = wanted ? (threads.find((one) => one.id === wanted) ?? (await get(`/threads/${wanted}`))) : own;
+  replace(root, h("h1.hidden", "Chat"), list, pane);
   const update = drawThreads(list, threads, thread?.id);
   const conversation = new Conversation(pane, thread, place);
   const end = onNews(async () => update((await get("/threads", { limit: MOST_THREADS })).threads), ["message", "done"]);
@@ -40,11 +40,6 @@ export async function render(root, place) {
     throw error;
   }
   return close;
-}
-
-/** Where the words are kept that were typed in a chat and not sent. */
-export function draftName(channel, chatId) {
-  return `draft ${channel} ${chatId}`;
 }
 
 function threadName(thread) {
@@ -106,7 +101,6 @@ class Conversation {
     Object.assign(this, { pane, thread, at, owner: place.session.owner, turns: new Map(), known: new Set(), questions: new Set(), first: null });
     Object.assign(this, { urls: [], outbox: new Outbox() });
     this.chat = thread ? { channel: thread.channel, chatId: thread.chatId } : OWN;
-    this.draft = draftName(this.chat.channel, this.chat.chatId);
     this.log = h("div.log", { role: "log", "aria-live": "polite", "aria-label": "Messages", tabIndex: 0 });
     this.rules = h("div");
   }
@@ -168,8 +162,8 @@ class Conversation {
       return h("p.hint", this.thread.endedAt ? "This conversation has ended." : `Answer in ${placeName(this.thread.channel)}: what is said there stays there.`);
     }
     this.files = [];
-    this.input = h("textarea", { rows: 2, placeholder: "Write to Annabelle", "aria-label": "Your message", enterKeyHint: "send", value: sessionStorage.getItem(this.draft) ?? "" });
-    this.input.addEventListener("input", () => sessionStorage.setItem(this.draft, this.input.value));
+    const { area, write } = draft(this.chat.channel, this.chat.chatId, { placeholder: "Write to Annabelle", "aria-label": "Your message", enterKeyHint: "send" });
+    Object.assign(this, { input: area, write });
     this.attached = h("div.row.attached");
     const pick = h("input", { type: "file", multiple: true, hidden: true });
     pick.addEventListener("change", () => {
@@ -188,12 +182,7 @@ class Conversation {
       this.submit();
     });
     this.input.addEventListener("keydown", onEnter(() => this.submit()));
-    for (const name of ["dragover", "drop"]) {
-      this.pane.addEventListener(name, (event) => {
-        event.preventDefault();
-        if (name === "drop" && this.owner) this.attach(event.dataTransfer.files);
-      });
-    }
+    this.pane.addEventListener("drop", (event) => this.owner && this.attach(event.dataTransfer.files));
     return form;
   }
 
@@ -232,11 +221,6 @@ class Conversation {
       this.attached.prepend(...files.map((one) => one.chip));
       toast(describeError(error), "error");
     }
-  }
-
-  write(text) {
-    this.input.value = text;
-    sessionStorage.setItem(this.draft, text);
   }
 
   async send(text) {

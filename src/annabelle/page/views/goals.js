@@ -1,10 +1,10 @@
 // Goals in the person's order, one goal with all that belongs to it, and the notes of all of them.
 import { get, newId, Outbox, post } from "../api.js";
-import { ask, askUntilDone, badge, button, count, describeError, details, h, money, onEnter, onlyChanged, replace, tabs, time, toast, toolSentence } from "../dom.js";
+import { ask, askUntilDone, badge, button, count, describeError, details, draft, h, money, onEnter, onlyChanged, replace, tabs, time, toast, toolSentence } from "../dom.js";
 import { drawChanged, drawRows, onNews, redraw } from "../live.js";
 import { markdown } from "../markdown.js";
 import { NotesPanel, outsideBadge, outsideWarning } from "../notes.js";
-import { draftName, toolCell } from "./chat.js";
+import { toolCell } from "./chat.js";
 
 const DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 const STATES = { working: "good", active: "good", completed: "good", paused: "wait", cancelled: "bad" };
@@ -257,15 +257,15 @@ function drawTools(chosen, change) {
 /** The end of a goal's conversation, and a box to write to it. */
 class GoalTalk {
   constructor(change, goalId) {
-    Object.assign(this, { change, outbox: new Outbox(), draft: draftName("goal", goalId) });
+    Object.assign(this, { change, outbox: new Outbox() });
     this.log = h("div", { role: "log", "aria-live": "polite", "aria-label": "What was said last" });
     this.status = h("div.row", { role: "status" });
     this.links = h("div.row");
     const label = "Write to this goal";
     const send = onEnter(() => this.send().catch((error) => toast(describeError(error), "error")));
-    this.input = h("textarea", { rows: 2, placeholder: label, "aria-label": label, onkeydown: send, value: sessionStorage.getItem(this.draft) ?? "" });
-    this.input.addEventListener("input", () => sessionStorage.setItem(this.draft, this.input.value));
-    this.form = h("div", this.input, h("div.row.end", button("Send", () => this.send(), { className: "primary" })));
+    const { area, write } = draft("goal", goalId, { placeholder: label, "aria-label": label, onkeydown: send });
+    Object.assign(this, { input: area, write });
+    this.form = h("div", area, h("div.row.end", button("Send", () => this.send(), { className: "primary" })));
     this.element = section("Conversation", this.log, this.status, this.form, this.links);
   }
 
@@ -279,11 +279,6 @@ class GoalTalk {
       this.write(this.input.value || text);
       throw error;
     }
-  }
-
-  write(text) {
-    this.input.value = text;
-    sessionStorage.setItem(this.draft, text);
   }
 
   async reset() {
