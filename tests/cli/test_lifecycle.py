@@ -15,6 +15,7 @@ import pytest
 
 from annabelle.cli import down, hub_process
 from annabelle.cli.app import main
+from annabelle.core.errors import OperatorMistake
 from annabelle.core.home import Home
 from cli.terminal import ANNABELLE, gone, hub_pid, run, start, wait_until
 from cli.typed import Keyboard
@@ -163,11 +164,20 @@ def test_a_bad_setting_stops_every_command_that_needs_it_in_one_sentence(known: 
 
 @pytest.mark.req("PKG-02")
 def test_too_little_memory_is_one_sentence(known: dict[str, str]):
-    command = ["bash", "-c", f"ulimit -v 340000; exec {ANNABELLE} up"]
+    command = ["bash", "-c", f"ulimit -v 200000; exec {ANNABELLE} up"]
     refused = subprocess.run(command, env=known, capture_output=True, text=True, timeout=seconds(60))
     assert refused.returncode == 2, refused.stderr
-    assert "Annabelle gets too little memory here" in refused.stderr
+    assert "too little memory here" in refused.stderr
     assert len(refused.stderr.splitlines()) <= 2
+
+
+@pytest.mark.req("PKG-02")
+@pytest.mark.parametrize("name", ["ABRT", "KILL"])
+def test_a_hub_that_dies_of_too_little_memory_is_one_sentence(home: Home, name: str):
+    """A library that gets no memory ends its process, and so does the kernel of a machine that has none left."""
+    process = subprocess.Popen(["sh", "-c", f"kill -{name} $$"])
+    with pytest.raises(OperatorMistake, match=f"by SIG{name} while it started.* too little memory"):
+        hub_process.wait_until_ready(home, hub_process.HubProcess(process, home.logs / "hub.out", 0))
 
 
 @pytest.mark.req("PKG-02")

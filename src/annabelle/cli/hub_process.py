@@ -19,7 +19,14 @@ import httpx2 as httpx
 
 from annabelle.cli.hub_client import HubFile, read_hub_file
 from annabelle.cli.spinner import Spinner
-from annabelle.core.errors import AlreadyRunning, AnnabelleError, OperatorMistake, StorageTrouble, Unavailable
+from annabelle.core.errors import (
+    MORE_MEMORY,
+    AlreadyRunning,
+    AnnabelleError,
+    OperatorMistake,
+    StorageTrouble,
+    Unavailable,
+)
 from annabelle.core.home import HUB_ARGUMENTS, Home
 from annabelle.core.settings import load_settings
 from annabelle.toolbox.process import kernel
@@ -27,6 +34,7 @@ from annabelle.toolbox.process import kernel
 START_SECONDS = 90.0
 HEALTH_SECONDS = 5.0
 POLL_SECONDS = 0.05
+_CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGKILL, signal.SIGSEGV)
 LEAST_FREE_BYTES = 3_000_000
 """What a new home takes, and a little to work with."""
 
@@ -130,6 +138,11 @@ def _failure(hub: HubProcess) -> AnnabelleError:
         StorageTrouble.exit_code: StorageTrouble,
         AlreadyRunning.exit_code: AlreadyRunning,
     }
+    if -code in _CRASHES:
+        how = f"Annabelle was ended by {signal.Signals(-code).name} while it started"
+        return OperatorMistake(
+            f"{how}, mostly a sign of too little memory here.", hint=f"{MORE_MEMORY} See {hub.output}."
+        )
     words = hub.read_output()
     kind = kinds.get(code)
     if kind is None or not words:

@@ -225,6 +225,7 @@ class TurnCancelled(AnnabelleError):
     code, http_status = "cancelled", 409
 
 
+MORE_MEMORY = "Close other programs, or raise the limit: ulimit -v and ulimit -u, or that of the container."
 _OUT_OF_MEMORY = ("can't start new thread", "failed to map segment", "annot allocate memory")
 
 
@@ -233,8 +234,7 @@ def explain_shortage(error: Exception) -> AnnabelleError | None:
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return StorageTrouble("The disk is full.", hint="Free some space; nothing is lost.")
     if isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY):
-        hint = "Close other programs, or raise the limit: ulimit -v and ulimit -u, or that of the container."
-        return OperatorMistake("Annabelle gets too little memory here, or too few threads.", hint=hint)
+        return OperatorMistake("Annabelle gets too little memory here, or too few threads.", hint=MORE_MEMORY)
     return None
 
 
