@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -169,20 +169,27 @@ def _finish(profile: str) -> None:
 
 
 def ensure_programs() -> None:
-    """Install the system programs the tests need where we may; name those that stay missing and are needed."""
+    """Install the system programs of the tests where we may; name those that stay missing and are needed."""
     table = (REQUIREMENTS / "programs.txt").read_text(encoding="utf-8").splitlines()
-    rows = [line.split(maxsplit=2) for line in table if line.strip() and not line.startswith("#")]
-    missing = [(program, package) for program, package, _why in rows if shutil.which(program.rstrip("?")) is None]
-    if missing:
-        _apt_install([package for _program, package in missing])
-    still = [(program, package) for program, package in missing if shutil.which(program) is None and program[-1] != "?"]
+    rows = [line.split()[:2] for line in table if line.strip() and not line.startswith("#")]
+    missing = _missing((program, package) for program, package in rows if not program.endswith("?"))
+    if not missing:
+        return
+    _apt_install(list(missing.values()))
+    # One by one: a distribution that does not know one of these has the others.
+    for package in _missing((program[:-1], package) for program, package in rows if program.endswith("?")).values():
+        _apt_install([package])
+    still = _missing(missing.items())
     if still:
-        names = ", ".join(program for program, _package in still)
-        packages = " ".join(package for _program, package in still)
+        names, packages = ", ".join(still), " ".join(still.values())
         raise Failure(
             f"The tests need {names}, which this machine does not have and this user may not install.\n"
             f"Install it and try again (Debian: apt-get install {packages})."
         )
+
+
+def _missing(programs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    return {program: package for program, package in programs if shutil.which(program) is None}
 
 
 def _apt_install(packages: list[str]) -> None:

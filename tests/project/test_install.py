@@ -119,6 +119,27 @@ def test_a_missing_program_fails_by_its_name(checkout: Path):
 
 
 @pytest.mark.req("PKG-02")
+def test_a_distribution_without_a_program_that_is_not_needed_has_the_others(checkout: Path):
+    tools = checkout.parent / "tools"
+    (checkout / "requirements" / "programs.txt").write_text(
+        "needed a-package to work\nfaster? another-package for speed\n"
+    )
+    scripts = {
+        "apt-get": f'case "$*" in *another-package*) exit 100 ;; *install*) ln -s /bin/true {tools}/needed ;; esac',
+        "sudo": 'shift; exec "$@"',
+    }
+    for name, script in scripts.items():
+        (tools / name).write_text(f'#!/bin/sh\necho "{name} $*" >> "$CALLS"\n{script}\n')
+        (tools / name).chmod(0o755)
+    known = {"PATH": f"{tools}:/bin", "PYTHON": sys.executable}
+    assert install(checkout, "programs", **known).returncode == 0
+    tried = (checkout.parent / "calls").read_text()
+    assert "another-package" in tried
+    assert install(checkout, "programs", **known).returncode == 0
+    assert (checkout.parent / "calls").read_text() == tried, "what can be done without is tried once"
+
+
+@pytest.mark.req("PKG-02")
 def test_the_programs_the_tests_need_are_named_when_the_path_has_none(checkout: Path):
     missing = install(checkout, "programs", PATH=str(checkout.parent / "tools"))
     assert missing.returncode == 2
