@@ -57,7 +57,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(extra="ignore", env_ignore_empty=True, validate_default=False)
 
     # hub
-    annabelle_port: int = Field(8010, ge=0, le=65535, description="Port of the hub on 127.0.0.1; 0 for any")
+    annabelle_port: int = Field(8010, ge=0, le=65535, description="Port on 127.0.0.1; 0 lets the system choose")
     annabelle_token: SecretStr | None = Field(
         None, description="API token; by default made at first start and kept in the home"
     )
@@ -234,7 +234,7 @@ class Settings(BaseSettings):
     compatible_api_key: SecretStr | None = Field(None, description="Its key, if it needs one")
     compatible_model: str = Field("", description="Its model; empty takes the first it lists")
     embedded_model: str = Field("", description="GGUF model for the embedded engine; empty takes the packaged one")
-    embedded_threads: int = Field(0, ge=0, le=512, description="Threads it computes with; 0 takes one per usable core")
+    embedded_threads: int = Field(0, ge=0, le=512, description="Threads of the embedded engine; 0: one per usable core")
     model_server_check_seconds: float = Field(30, gt=0, description="How often local model servers are looked after")
     model_tool_mode: Literal["auto", "native", "schema", "none"] = Field(
         "auto", description="How the model is given tools"
