@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 
-import httpx
+import httpx2 as httpx
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest as Said,

@@ -13,7 +13,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-import httpx
+import httpx2 as httpx
 import psutil
 
 from annabelle.core.home import Home

@@ -6,7 +6,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
-import httpx
+import httpx2 as httpx
 import pytest
 from playwright.sync_api import Browser, expect
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-import httpx
+import httpx2 as httpx
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 

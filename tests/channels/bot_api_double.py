@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2 as httpx
 
 TOKEN = "123456:a-token-of-the-double"
 Payload = dict[str, Any]

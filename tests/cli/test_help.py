@@ -16,7 +16,7 @@ from annabelle.core.home import Home
 from annabelle.core.ids import new_id
 from cli.terminal import environment, run
 
-HEAVY = ("pydantic", "rich", "httpx", "httpx2", "asyncio", "sqlalchemy", "mcp", "dbos", "fastapi", "pydantic_ai")
+HEAVY = ("pydantic", "rich", "httpx2", "asyncio", "sqlalchemy", "mcp", "dbos", "fastapi", "pydantic_ai")
 
 
 @pytest.mark.req("UX-01")

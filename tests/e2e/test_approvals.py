@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from annabelle.hub.failpoints import APPROVAL_FAILPOINTS

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from annabelle.core.home import Home

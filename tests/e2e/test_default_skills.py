@@ -16,7 +16,7 @@ from email.policy import SMTP
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from annabelle.core.connections import write_connection

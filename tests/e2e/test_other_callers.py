@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from e2e.days import MakeHub, plan, reply

@@ -12,7 +12,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 
-import httpx
+import httpx2 as httpx
 import psutil
 import pytest
 

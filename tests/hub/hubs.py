@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-import httpx
+import httpx2 as httpx
 import psutil
 
 from annabelle.core.home import Home

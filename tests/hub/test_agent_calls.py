@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from annabelle.core.contract import ModelCall, Reserve, TokenUsage

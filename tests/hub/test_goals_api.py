@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from annabelle.core.contract import ModelCall, TokenUsage, TurnBrief

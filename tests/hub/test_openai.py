@@ -7,7 +7,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 
-import httpx
+import httpx2 as httpx
 import openai
 import pytest
 

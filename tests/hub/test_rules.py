@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from annabelle.core.errors import InvalidArguments, NotAllowed, NotFound

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 
-import httpx
+import httpx2 as httpx
 import pytest
 from sqlalchemy import Connection
 

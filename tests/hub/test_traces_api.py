@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from annabelle.core.ids import new_id

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from annabelle.core.trace import read_trace

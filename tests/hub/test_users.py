@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from annabelle.core.home import Home

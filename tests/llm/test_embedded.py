@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import httpx
+import httpx2 as httpx
 import psutil
 import pytest
 from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart

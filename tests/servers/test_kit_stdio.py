@@ -161,7 +161,7 @@ def test_a_failpoint_kills_around_the_tool(home: Home, tmp_path: Path, point: st
 def test_a_server_loads_no_web_framework_and_no_client(home: Home) -> None:
     code = (
         "import sys; import annabelle.servers.filer.server;"
-        "unwanted = {'starlette', 'uvicorn', 'httpx', 'httpx2', 'jsonschema', 'mcp.client'};"
+        "unwanted = {'starlette', 'uvicorn', 'httpx2', 'jsonschema', 'mcp.client'};"
         "print(sorted(unwanted & sys.modules.keys()));"
         "from mcp import Client; import mcp; print(mcp.server.Server.__name__, Client.__name__)"
     )

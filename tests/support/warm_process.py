@@ -40,7 +40,7 @@ from support.reaper import environment_mark
 HUB = "annabelle.hub.__main__"
 COMMAND = "annabelle.cli.app"
 FORK_SERVER = "annabelle.toolbox.process.forkserver"
-_MODULES = (HUB, COMMAND, "annabelle.cli.compare", "httpcore", "uvicorn.lifespan.off")
+_MODULES = (HUB, COMMAND, "annabelle.cli.compare", "httpcore2", "uvicorn.lifespan.off")
 _PACKAGES = tuple(
     f"annabelle.{name}" for name in ("cli", "core", "store", "hub", "thinker", "servers.memory", "servers.filer")
 )

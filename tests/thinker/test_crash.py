@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from annabelle.core.home import Home

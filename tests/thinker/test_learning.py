@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from annabelle.core.contract import ExtractResult, SummaryBrief, SummaryResult, TidyFactsResult

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import AsyncMock, Mock
 
-import httpx
+import httpx2 as httpx
 import psutil
 import pytest
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import httpx
+import httpx2 as httpx
 
 from annabelle.core.contract import TOKEN_HEADER, AgentProfile, ThinkerBoot, TurnBrief, TurnState
 from annabelle.core.ids import new_id

@@ -8,9 +8,10 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-import httpx
+import httpx2 as httpx
 
 from annabelle.channels.channel import DeliveryUnknown, NotDelivered
+from annabelle.core.network_access import make_client_context
 
 _SECONDS: Final = 20.0
 _AGAIN_SECONDS: Final = 5.0
@@ -21,7 +22,9 @@ class ChannelHttp:
 
     def __init__(self, label: str, headers: Mapping[str, str] | None = None) -> None:
         self.label = label
-        self._http = httpx.AsyncClient(timeout=_SECONDS, trust_env=False, headers=dict(headers or {}))
+        self._http = httpx.AsyncClient(
+            timeout=_SECONDS, verify=make_client_context(), trust_env=False, headers=dict(headers or {})
+        )
 
     @asynccontextmanager
     async def use(self) -> AsyncGenerator[httpx.AsyncClient]:

@@ -28,6 +28,7 @@ from annabelle.core.errors import (
     Unavailable,
 )
 from annabelle.core.home import HUB_ARGUMENTS, Home
+from annabelle.core.network_access import trust_store
 from annabelle.core.settings import load_settings
 from annabelle.toolbox.process import kernel
 
@@ -75,7 +76,7 @@ def answers(url: str, seconds: float | None = None) -> bool:
 def _read_phase(url: str, seconds: float) -> str | None:
     """Whether the hub there is starting, ready or stopping; None where nothing answers."""
     try:
-        answer = httpx.get(f"{url}/health", timeout=seconds, trust_env=False)
+        answer = httpx.get(f"{url}/health", timeout=seconds, verify=trust_store(url), trust_env=False)
     except httpx.HTTPError:
         return None
     with contextlib.suppress(ValueError, LookupError, TypeError):

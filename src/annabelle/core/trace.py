@@ -171,9 +171,7 @@ def configure_logging(
         root.addHandler(handler)
     root.setLevel(level.upper())
     for chatty in (
-        "httpx",
         "httpx2",
-        "httpcore",
         "httpcore2",
         "uvicorn",
         "uvicorn.error",

@@ -12,7 +12,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Literal, cast
 
-import httpx
+import httpx2 as httpx
 from pydantic import BaseModel, ConfigDict, SecretStr, TypeAdapter
 
 from annabelle.core.errors import ProviderDown, ProviderFailed, ProviderTrouble

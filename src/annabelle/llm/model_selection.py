@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import cast
 
-import httpx
+import httpx2 as httpx
 
 from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import ConfigMistake, ProviderDown

@@ -10,7 +10,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import cast
 
-import httpx
+import httpx2 as httpx
 from pydantic_ai.profiles.openai import openai_model_profile
 
 from annabelle.core.errors import ProviderTrouble

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-import httpx
+import httpx2 as httpx
 
 from annabelle.core.contract import (
     ClearSession,

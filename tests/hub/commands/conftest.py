@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from annabelle.core.home import Home

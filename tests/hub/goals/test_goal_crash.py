@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from annabelle.core.home import Home

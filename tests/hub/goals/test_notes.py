@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
-import httpx
+import httpx2 as httpx
 import pytest
 from sqlalchemy import Connection, insert
 

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
-import httpx
+import httpx2 as httpx
 from sqlalchemy import Connection
 
 from annabelle.core.contract import TurnBrief, TurnResult

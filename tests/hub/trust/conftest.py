@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
-import httpx
+import httpx2 as httpx
 import pytest
 from sqlalchemy import Connection
 

@@ -21,7 +21,7 @@ from annabelle.store.database import Database
 from servers.memory.memories import MakeMemory, Memory
 from support.timing import seconds
 
-HEAVY = ("sqlalchemy", "numpy", "tokenizers", "alembic", "httpx", "annabelle.servers.memory.open_memory")
+HEAVY = ("sqlalchemy", "numpy", "tokenizers", "alembic", "httpx2", "annabelle.servers.memory.open_memory")
 
 
 def test_the_server_is_ready_without_loading_anything_heavy(tmp_path: Path) -> None:

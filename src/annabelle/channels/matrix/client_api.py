@@ -11,7 +11,7 @@ from typing import Final, cast
 from urllib.parse import quote
 
 import anyio
-import httpx
+import httpx2 as httpx
 
 from annabelle.channels.channel import DeliveryUnknown, NotDelivered
 from annabelle.channels.http_client import ChannelHttp, wait_at_most

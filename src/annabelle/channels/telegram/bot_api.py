@@ -8,7 +8,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import cast
 
-import httpx
+import httpx2 as httpx
 
 from annabelle.channels.channel import DeliveryUnknown, NotDelivered
 from annabelle.channels.http_client import ChannelHttp, wait_at_most

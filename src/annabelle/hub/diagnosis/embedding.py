@@ -20,7 +20,7 @@ _OLLAMA, _SECONDS = "ollama", 3.0
 
 
 async def check_ollama(context: DiagnosisContext) -> list[Problem]:
-    import httpx  # noqa: PLC0415  loading it takes long, and most homes do not use Ollama
+    import httpx2 as httpx  # noqa: PLC0415  loading it takes long, and most homes do not use Ollama
 
     found: list[Problem] = []
     for address in dict.fromkeys(_ollama_addresses(context)):
