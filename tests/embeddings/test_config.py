@@ -134,7 +134,7 @@ def test_the_room_is_cheap_to_import_until_an_embedder_is_made() -> None:
     program = """
 import sys
 from annabelle.embeddings import EmbeddingConfig, make_embedder
-heavy = {"numpy", "tokenizers", "httpx2", "wordllama", "sqlalchemy", "pydantic_settings"}
+heavy = {"numpy", "tokenizers", "httpx2", "wordllama", "sqlalchemy"}
 print(sorted(heavy & set(sys.modules)))
 make_embedder(EmbeddingConfig("none"), None)
 print(sorted(heavy & set(sys.modules)))

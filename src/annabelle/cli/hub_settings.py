@@ -5,27 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from pydantic import ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from annabelle.cli.hub_client import HubFile
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings
 from annabelle.core.settings_file import SettingsFile
-
-
-class _ExplicitSettings(Settings):
-    """Settings from the given values only, without this process's environment."""
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return (init_settings,)
 
 
 def read_hub_settings(home: Home, note: HubFile) -> Settings | None:
@@ -35,7 +19,7 @@ def read_hub_settings(home: Home, note: HubFile) -> Settings | None:
         return None
     known = SettingsFile(home.settings_file).values() | {name.upper(): value for name, value in environment.items()}
     try:
-        return _ExplicitSettings.model_validate(
+        return Settings.model_validate(
             {name: known[name.upper()] for name in Settings.model_fields if known.get(name.upper())}
         )
     except ValidationError:

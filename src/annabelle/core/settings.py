@@ -5,13 +5,14 @@ A setting comes from the environment, else from `config/settings.env` in the hom
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError
+from dotenv import dotenv_values
+from pydantic import AfterValidator, BaseModel, Field, SecretStr, ValidationError
 from pydantic_core import PydanticCustomError
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from annabelle.core.errors import ConfigMistake
 from annabelle.core.home import Home
@@ -51,10 +52,8 @@ Hosts = Annotated[str, AfterValidator(_usable_hosts)]
 Scans = Annotated[str, AfterValidator(_usable_scans)]
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """What can be set. Names are the environment variables, upper case."""
-
-    model_config = SettingsConfigDict(extra="ignore", env_ignore_empty=True, validate_default=False)
 
     # hub
     annabelle_port: int = Field(8010, ge=0, le=65535, description="Port on 127.0.0.1; 0 lets the system choose")
@@ -430,20 +429,21 @@ class Settings(BaseSettings):
     audit_keep_files: int = Field(20, ge=1, le=1000, description="Rotated audit files that are kept")
 
 
-def load_settings(home: Home) -> Settings:
-    """Loads the settings. A bad value raises ConfigMistake with its name and allowed range."""
+def read_settings(file: Path | None = None) -> Settings:
+    """What the environment says, else the file. A bad value raises ConfigMistake with its name and allowed range."""
+    found = (dotenv_values(file) if file else {}) | os.environ
     try:
-        return Settings(_env_file=home.settings_file if home.settings_file.exists() else None)  # pyright: ignore[reportCallIssue]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigMistake(
-            f"{home.settings_file} can not be read: {error}.",
-            hint="Fix the file, or remove it to start from the defaults.",
-        ) from error
+        return Settings.model_validate({name.lower(): text for name, text in found.items() if text})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        name = str(first["loc"][0]).upper() if first["loc"] else "settings"
-        raise ConfigMistake(
-            f"{name} is not valid: {first['msg']}.",
-            hint=f"Fix it in the environment or in {home.settings_file}.",
-            field=name,
-        ) from error
+        name = str(first["loc"][0]).upper()
+        hint = f"Fix it in the environment{f' or in {file}' if file else ''}."
+        raise ConfigMistake(f"{name} is not valid: {first['msg']}.", hint=hint, field=name) from error
+
+
+def load_settings(home: Home) -> Settings:
+    try:
+        return read_settings(home.settings_file)
+    except (OSError, UnicodeDecodeError) as error:
+        hint = "Fix the file, or remove it to start from the defaults."
+        raise ConfigMistake(f"{home.settings_file} can not be read: {error}.", hint=hint) from error

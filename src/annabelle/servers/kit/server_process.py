@@ -21,9 +21,9 @@ from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError, jsonrpc_message_
 from pydantic import ValidationError
 
 from annabelle import __version__
-from annabelle.core.errors import AnnabelleError, ConfigMistake
+from annabelle.core.errors import AnnabelleError
 from annabelle.core.secrets.redactor import Redactor
-from annabelle.core.settings import Settings
+from annabelle.core.settings import Settings, read_settings
 from annabelle.core.tools import JsonObject
 from annabelle.core.trace import accept_trace, configure_logging, use_trace
 from annabelle.servers.kit.call import read_call
@@ -304,9 +304,4 @@ async def _close_server(server: RunnableServer) -> None:
 def own_settings() -> Settings:
     """What this process's environment says. A variable the manifest does not name never reaches the process, so
     every setting of other servers, their secrets above all, reads as its default here."""
-    try:
-        return Settings()  # pyright: ignore[reportCallIssue]
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        name = str(first["loc"][0]).upper() if first["loc"] else "settings"
-        raise ConfigMistake(f"{name} is not valid: {first['msg']}.", field=name) from error
+    return read_settings()
