@@ -145,14 +145,9 @@ HELLO = (
 @contextmanager
 def forked_filer() -> Generator[tuple[WarmProcess, IO[bytes], IO[bytes]]]:
     """A filer, its input and its output. It has ended afterwards, killed or because nobody speaks to it any more."""
-    (child_in, into), (out, child_out) = os.pipe(), os.pipe()
-    process = TEMPLATE.fork(
-        "annabelle.servers.filer.__main__", dict(os.environ), [child_in, child_out, sys.__stderr__.fileno()]
-    )
-    os.close(child_in)
-    os.close(child_out)
-    with os.fdopen(out, "rb") as from_filer:
-        with os.fdopen(into, "wb") as to_filer:
+    process, to_filer, from_filer = TEMPLATE.fork_with_pipes("annabelle.servers.filer.__main__", os.environ)
+    with from_filer:
+        with to_filer:
             yield process, to_filer, from_filer
         process.wait(seconds(30))
 

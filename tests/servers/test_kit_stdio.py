@@ -21,6 +21,7 @@ from servers.speaking import SAMPLE, Connect
 from support.timing import seconds
 from support.warm_process import TEMPLATE
 
+SAMPLE_SERVER = "servers.sample_server"
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -39,13 +40,12 @@ async def wait_for(path: Path) -> None:
 class Sample:
     """A forked sample server, and the ends of its streams that its client has."""
 
-    def __init__(self, stdin: int | None = None, failpoints: str = "") -> None:
-        (child_in, into), (out, child_out), (errors, child_errors) = os.pipe(), os.pipe(), os.pipe()
-        streams = [child_in if stdin is None else stdin, child_out, child_errors]
-        self._process = TEMPLATE.fork("servers.sample_server", {**os.environ, VARIABLE: failpoints}, streams)
-        for descriptor in (child_in, child_out, child_errors):
-            os.close(descriptor)
-        self._to, self._out, self._errors = os.fdopen(into, "wb"), os.fdopen(out, "rb"), os.fdopen(errors, "rb")
+    def __init__(self, failpoints: str = "") -> None:
+        self._errors = os.fdopen(os.memfd_create("errors"), "w+b")
+        environment = {**os.environ, VARIABLE: failpoints}
+        self._process, self._to, self._out = TEMPLATE.fork_with_pipes(
+            SAMPLE_SERVER, environment, errors=self._errors.fileno()
+        )
 
     def say(self, *frames: bytes) -> None:
         for frame in frames:
@@ -65,6 +65,7 @@ class Sample:
         self._to.close()
         with self._out, self._errors:
             code = self._process.wait(seconds(30))
+            self._errors.seek(0)
             return code, self._out.read(), self._errors.read()
 
 
@@ -133,9 +134,10 @@ def test_a_request_with_half_a_character_is_answered(home: Home, broken: bytes) 
 def test_a_file_instead_of_a_pipe_is_served_too(home: Home, tmp_path: Path) -> None:
     requests = tmp_path / "requests.jsonl"
     requests.write_text(json.dumps(INITIALIZE) + "\n")
-    with requests.open("rb") as file:
-        _, output, _ = Sample(stdin=file.fileno()).finish()
-    assert json.loads(output.splitlines()[0])["id"] == 1
+    with requests.open("rb") as file, (tmp_path / "answers.jsonl").open("w+b") as answers:
+        TEMPLATE.fork(SAMPLE_SERVER, os.environ, [file.fileno(), answers.fileno(), 2]).wait(seconds(30))
+        answers.seek(0)
+        assert json.loads(answers.readline())["id"] == 1
 
 
 def test_ctrl_c_ends_it_without_a_traceback(home: Home) -> None:

@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import gc
 import importlib
+import io
 import os
 import pkgutil
 import random
@@ -23,7 +24,7 @@ import termios
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -49,8 +50,6 @@ _FORK_SERVERS = 2
 """One for the tool servers, one for the thinkers."""
 _SAME_FORKED = {"PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
 """Also read when an interpreter starts, but what a program does is the same. Many containers set the last two."""
-_MAX_INPUT = 60_000
-"""What a pipe takes without a reader."""
 
 
 class WarmProcess:
@@ -139,14 +138,22 @@ class Template:
         self, program: str, environment: Mapping[str, str], arguments: Sequence[str] = (), stdin: str = ""
     ) -> WarmProcess:
         """A program whose output is read through pipes."""
-        assert len(stdin.encode()) <= _MAX_INPUT
-        with _pipe() as (input_, into), _pipe() as (out, child_out), _pipe() as (errors, child_errors):
+        errors, child_errors = os.pipe()
+        with os.fdopen(child_errors, "wb"):
+            process, into, out = self.fork_with_pipes(program, environment, arguments, child_errors)
+        process.stdout, process.stderr = io.TextIOWrapper(out), os.fdopen(errors)
+        with contextlib.suppress(BrokenPipeError), into:
             into.write(stdin.encode())
-            into.close()
-            streams = [input_.fileno(), child_out.fileno(), child_errors.fileno()]
-            process = self.fork(program, environment, streams, arguments)
-            process.stdout, process.stderr = os.fdopen(os.dup(out.fileno())), os.fdopen(os.dup(errors.fileno()))
-            return process
+        return process
+
+    def fork_with_pipes(
+        self, program: str, environment: Mapping[str, str], arguments: Sequence[str] = (), errors: int = 2
+    ) -> tuple[WarmProcess, IO[bytes], IO[bytes]]:
+        """A program, its input and its output."""
+        (child_in, into), (out, child_out) = os.pipe(), os.pipe()
+        with os.fdopen(child_in, "rb"), os.fdopen(child_out, "wb"):
+            process = self.fork(program, environment, [child_in, child_out, errors], arguments)
+        return process, os.fdopen(into, "wb"), os.fdopen(out, "rb")
 
     def spawn_into(
         self, program: str, environment: Mapping[str, str], log: IO[bytes], arguments: Sequence[str] = ()
@@ -196,6 +203,12 @@ class Template:
         self._homes.add(self._running[pid])
         return WarmProcess(self, pid, descriptors[0])
 
+    def start_forked(self) -> None:
+        """Start it from this process, which is forked itself and has the imports, and no thread yet."""
+        forked = _fork_with_socket(_become_template)
+        self._process, self._control = forked.process, forked.control
+        self._control.settimeout(timing.seconds(60))
+
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -225,13 +238,6 @@ class Template:
         return received
 
 
-@contextlib.contextmanager
-def _pipe() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    reading, writing = os.pipe()
-    with os.fdopen(reading, "rb", buffering=0) as out, os.fdopen(writing, "wb", buffering=0) as into:
-        yield out, into
-
-
 TEMPLATE = Template()
 atexit.register(TEMPLATE.stop)
 
@@ -248,6 +254,12 @@ def main() -> None:
         importlib.import_module(module)
     once.do_once()
     once.do_now()
+    _serve(control)
+
+
+def _serve(control: socket.socket) -> None:
+    """Fork what is asked for, until nobody asks any more."""
+    gc.disable()
     gc.freeze()
     wake_in, wake_out = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
@@ -317,7 +329,7 @@ def _run_program(program: str, arguments: Sequence[str], prepare: Callable[[], N
         sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
         sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
         if program == HUB:
-            _use_forked([_fork_fork_server() for _ in range(_FORK_SERVERS)])
+            _use_forked([_fork_with_socket(_become_fork_server) for _ in range(_FORK_SERVERS)])
         elif program == COMMAND:
             hub_process = importlib.import_module("annabelle.cli.hub_process")
             hub_process.subprocess = SimpleNamespace(Popen=_popen_hub, DEVNULL=subprocess.DEVNULL)
@@ -378,7 +390,7 @@ class _ForkedProcess:
         self.pid = pid
         self._code: int | None = None
 
-    def wait(self, timeout: float) -> int:
+    def wait(self, timeout: float = 60) -> int:
         deadline = time.monotonic() + timeout
         while self._code is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -397,15 +409,21 @@ class _ForkedProcess:
         os.kill(self.pid, signal.SIGKILL)
 
 
-def _fork_fork_server() -> ForkServerProcess:
+def _fork_with_socket(become: Callable[[socket.socket, int], NoReturn]) -> ForkServerProcess:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         ours.close()
-        _become_fork_server(theirs, parent)
+        become(theirs, parent)
     theirs.close()
     return ForkServerProcess(cast("subprocess.Popen[bytes]", _ForkedProcess(pid)), ours)
+
+
+def _become_template(control: socket.socket, parent: int) -> NoReturn:
+    kernel.die_with_parent(parent, signal.SIGKILL)
+    _serve(control)
+    os._exit(0)
 
 
 def _become_fork_server(theirs: socket.socket, parent: int) -> NoReturn:

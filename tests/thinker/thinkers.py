@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,21 +26,19 @@ class Thinker:
     """One thinker process. Leaving the `with` block kills it."""
 
     def __init__(self, home: Path, errors: Path) -> None:
-        child_in, self._stdin = os.pipe()
-        self._stdout, child_out = os.pipe()
         with errors.open("ab") as log:
             bare = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
-            self._process = TEMPLATE.fork("annabelle.thinker.boot", bare, [child_in, child_out, log.fileno()])
-        os.close(child_in)
-        os.close(child_out)
-        self._home, self._lines = home, self._read_lines()
+            self._process, self._stdin, self._stdout = TEMPLATE.fork_with_pipes(
+                "annabelle.thinker.boot", bare, errors=log.fileno()
+            )
+        self._home = home
         self.port = 0
         self.client = httpx.Client()
 
     def adopt(self, hub_url: str, settings: dict[str, str], profile: AgentProfile, *, port: int = 0) -> Thinker:
         """Give it an agent and wait until it is ready, or has died of a failpoint in a turn it took up again."""
         self.hand_over(hub_url, settings, profile, port=port)
-        line = next(self._lines)
+        line = self.line()
         assert line.startswith("LISTENING_PORT="), line
         self.port = int(line.partition("=")[2])
         self.client = httpx.Client(
@@ -56,15 +53,15 @@ class Thinker:
     def hand_over(self, hub_url: str, settings: dict[str, str], profile: AgentProfile, *, port: int = 0) -> None:
         environment = {"ANNABELLE_HOME": str(self._home), **settings}
         boot = ThinkerBoot(agent=profile, hub_url=hub_url, secret=SECRET, port=port, environment=environment)
-        os.write(self._stdin, boot.model_dump_json().encode() + b"\n")
+        self._stdin.write(boot.model_dump_json().encode() + b"\n")
+        self._stdin.flush()
 
     def line(self) -> str:
         """The next line of its standard output; empty at the end."""
-        return next(self._lines, "")
+        return self._stdout.readline().decode().removesuffix("\n")
 
     def close_input(self) -> None:
-        os.close(self._stdin)
-        self._stdin = -1
+        self._stdin.close()
 
     def ask(self, brief: TurnBrief, wait: float = PATIENCE) -> TurnState:
         reply = self.client.post(
@@ -107,17 +104,8 @@ class Thinker:
         self.client.close()
         self.kill()
         self.wait_until_gone()
-        if self._stdin >= 0:
-            os.close(self._stdin)
-        os.close(self._stdout)
-
-    def _read_lines(self) -> Iterator[str]:
-        pending = b""
-        while chunk := os.read(self._stdout, 65536):
-            pending += chunk
-            while b"\n" in pending:
-                line, _, pending = pending.partition(b"\n")
-                yield line.decode()
+        self._stdin.close()
+        self._stdout.close()
 
 
 def wait_for(condition: Any, seconds: float = PATIENCE) -> None:
