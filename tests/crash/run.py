@@ -30,7 +30,9 @@ from support.postgres import postgres_database
 from support.reaper import Reaper
 from support.scripted_model import ScriptedServer
 from support.timing import seconds
+from support.warm_process import TEMPLATE
 
+POINTS = (*THINKER_POINTS, *HUB_POINTS, *TOOLBOX_POINTS, *SERVER_POINTS)
 # A turn whose two calls are slowed by deaths takes a few seconds; one that needs this long hangs.
 TURN_SECONDS = 120
 # The hub gives up a message whose thinker dies twenty times without progress, so the kills pause after this many.
@@ -161,19 +163,22 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=200)
     parser.add_argument("--conversations", type=int, default=8)
     parser.add_argument("--engine", choices=("sqlite", "postgres"), default="sqlite")
+    parser.add_argument("--database", default="", help="this empty one of PostgreSQL, which is started without it")
     parser.add_argument("--per-failpoint", type=int, default=3)
     parser.add_argument("--random", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--failpoints", default="", help="only these, comma separated")
     parser.add_argument("--keep", type=Path, default=None, help="work in this folder and leave it there")
     asked = parser.parse_args()
+    if __name__ != "__main__":
+        TEMPLATE.start_forked()
     reaper = Reaper()
     reaper.start()
     with ExitStack() as stack:
         stack.callback(reaper.stop)
         folder = asked.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         folder.mkdir(parents=True, exist_ok=True)
-        database = stack.enter_context(postgres_database()) if asked.engine == "postgres" else None
+        database = asked.database or (stack.enter_context(postgres_database()) if asked.engine == "postgres" else None)
         model = stack.enter_context(ScriptedServer())
         system = System(folder, model.openai_url, database)
         stack.callback(system.end)
@@ -187,9 +192,9 @@ def main() -> int:
 
 def attack(asked: argparse.Namespace, system: System, database: str | None) -> int:
     planned = turns(asked.turns, asked.conversations)
-    only = set(filter(None, asked.failpoints.split(",")))
-    thinker_points = [p for p in THINKER_POINTS if not only or p in only]
-    other_points = [p for p in (*HUB_POINTS, *TOOLBOX_POINTS, *SERVER_POINTS) if not only or p in only]
+    points = list(filter(None, asked.failpoints.split(","))) or POINTS
+    thinker_points = [point for point in points if point in THINKER_POINTS]
+    other_points = [point for point in points if point not in THINKER_POINTS]
     thinkers_first = kills(thinker_points, asked.per_failpoint, asked.random // 4, asked.seed, ["thinker"])
     the_rest = asked.random - asked.random // 4
     targets: list[Target] = ["hub", "server", "thinker", "forkserver"]

@@ -1,31 +1,27 @@
-"""The short form of `make crash`: everything is killed at every named point, and the verdict is read."""
+"""The short form of `make crash`: everything is killed at named points, once at each, and the verdict is read."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from crash.run import POINTS
 from support.timing import seconds
+from support.warm_process import TEMPLATE
 
 TESTS = Path(__file__).resolve().parent.parent
 
 
-def kill_everything(engine: str, folder: Path) -> None:
+def kill_everything(folder: Path, turns: int, *arguments: str, points: Sequence[str] = POINTS) -> None:
     """The harness runs in a process of its own: it adopts orphans, which a test runner should not."""
-    command = [sys.executable, "-m", "crash.run", "--turns", "20", "--per-failpoint", "1", "--random", "4"]
-    finished = subprocess.run(
-        [*command, "--engine", engine, "--keep", str(folder / "run")],
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
-        capture_output=True,
-        text=True,
-        timeout=seconds(580),
-        check=False,
-    )
-    assert finished.stdout, finished.stderr[-3000:]
-    summary = json.loads(finished.stdout.splitlines()[-1])
-    assert summary["faults"] == {}, f"{summary['faults']}\n{finished.stderr[-2000:]}"
-    assert summary["kills"] >= 20
-    assert finished.returncode == 0
+    options = ["--turns", str(turns), "--per-failpoint", "1", "--random", "0", "--keep", str(folder / "run")]
+    options += ["--failpoints", ",".join(points), *arguments]
+    harness = TEMPLATE.spawn("crash.run", {**os.environ, "PYTHONPATH": str(TESTS)}, options)
+    output, errors = harness.communicate(seconds(580))
+    assert output, errors[-3000:]
+    summary = json.loads(output.splitlines()[-1])
+    assert summary["faults"] == {}, f"{summary['faults']}\n{errors[-2000:]}"
+    assert summary["dealt"] == dict.fromkeys(points, 1)
+    assert harness.returncode == 0

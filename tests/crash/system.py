@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from support.few_servers import FEW_SERVERS
+from support.few_servers import only
 from support.reaper import environment_mark
 from support.standing_yes import let_pass
 from support.timing import product_bounds, seconds
@@ -57,7 +57,7 @@ class System:
             "SERVER_MAX_RESTARTS": "100000",
             "RETRY_IMMEDIATE_SECONDS": "0.1",
             "RETRY_BASE_SECONDS": "0.2",
-            **FEW_SERVERS,
+            **only("memory"),
             **product_bounds(),
             **environment_mark(),
         }
