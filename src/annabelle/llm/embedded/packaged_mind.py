@@ -31,7 +31,8 @@ from pydantic_ai.usage import RequestUsage
 from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.language.tool_odds import NO_TOOL, Step, packaged_tool_odds
 from annabelle.llm.backend import Backend, BackendAnswer, BackendEvent, ModelQuestion
-from annabelle.llm.embedded.reply import CALL, GivenValues, is_said, read_reply
+from annabelle.llm.embedded.reply import CALL, GivenValues, has_said_enough, is_said, read_reply
+from annabelle.llm.token_estimate import estimate_tokens
 from annabelle.llm.types import TextDelta, result_words
 
 SYSTEM: Final = "You are Annabelle, a personal assistant. Answer in words, or use one tool.\nTools:\n"
@@ -191,12 +192,18 @@ class PackagedMind:
                 yield reply
 
     async def _write(self, question: ModelQuestion, usage: RequestUsage) -> str:
-        written = ""
+        """What the model writes, which is stopped where it talks on."""
+        written, tokens = "", 0
         async with aclosing(self._writer.stream(question)) as events:
             async for event in events:
                 if isinstance(event, BackendAnswer):
                     usage.incr(event.response.usage)
-                    written = "".join(part.content for part in event.response.parts if isinstance(part, TextPart))
+                    return "".join(part.content for part in event.response.parts if isinstance(part, TextPart))
+                if isinstance(event, TextDelta):
+                    written, tokens = written + event.text, tokens + 1  # the engine sends each token by itself
+                    if has_said_enough(written):
+                        usage.incr(RequestUsage(input_tokens=estimate_tokens(question.messages), output_tokens=tokens))
+                        break
         return written
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final, Protocol, cast
 
 from jsonschema import Draft202012Validator
@@ -74,6 +75,12 @@ def read_reply(written: str, tools: Sequence[ToolSpec], said: str) -> TextPart |
     if not cast("_SchemaValidator", Draft202012Validator(schema)).is_valid(kept):
         return TextPart(_NOT_UNDERSTOOD)
     return ToolCallPart(tool.name, json.dumps(kept, ensure_ascii=False), tool_call_id=new_id("call"))
+
+
+def has_said_enough(written: str) -> bool:
+    """Whether these are words for the person, and of what comes after them none would be said."""
+    over = islice(_SENTENCE.finditer(written.lstrip()), _MOST_SENTENCES, None)
+    return not _LIKE_A_CALL.match(written.lstrip()) and next(over, None) is not None
 
 
 def talk_honestly(written: str, said: str) -> TextPart:
