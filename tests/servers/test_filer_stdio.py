@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import random
-import select
+import signal
 import subprocess
 import sys
 import tomllib
@@ -152,17 +154,31 @@ def forked_filer() -> Generator[tuple[WarmProcess, IO[bytes], IO[bytes]]]:
         process.wait(seconds(30))
 
 
+@contextmanager
+def kill_at_next_file(process: WarmProcess, folder: Path) -> Generator[None]:
+    """It is killed as soon as there is one more file in the folder."""
+    before = signal.signal(signal.SIGIO, lambda number, frame: process.kill())
+    watched = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.fcntl(watched, fcntl.F_NOTIFY, fcntl.DN_CREATE)
+        yield
+    finally:
+        os.close(watched)
+        signal.signal(signal.SIGIO, before)
+
+
 @pytest.mark.req("SRV-FIL")
 def test_a_kill_in_the_middle_of_a_write_leaves_the_old_or_the_new_file(home: Home) -> None:
     size = 3_000_000
-    (home.workspace / "temp").mkdir(parents=True)
+    temp = home.workspace / "temp"
+    temp.mkdir(parents=True)
     target = home.workspace / "a.txt"
     target.write_text("0" * size)
     dice = random.Random(7)
     unfinished = rounds = 0
 
     def parts() -> list[Path]:
-        return [*(home.workspace / "temp").glob(".part-*")]
+        return [*temp.glob(".part-*")]
 
     while rounds < 4 or (not unfinished and rounds < 40):
         rounds += 1
@@ -170,12 +186,13 @@ def test_a_kill_in_the_middle_of_a_write_leaves_the_old_or_the_new_file(home: Ho
             to_filer.write(HELLO)
             to_filer.flush()
             from_filer.readline()
-            for number in range(1, 1 + dice.randrange(1, 4)):
-                to_filer.write(rpc(number, "a.txt", str(number) * size))
+            asked = [rpc(number, "a.txt", str(number) * size) for number in range(1, 1 + dice.randrange(1, 4))]
+            to_filer.write(b"".join(asked).removesuffix(b"\n"))
             to_filer.flush()
-            # The kill comes while a part is being written, as soon as there is one; it may be over before it is seen.
-            while not parts() and not select.select([from_filer], [], [], 0)[0]:
-                pass
+            # The kill comes as soon as a part is being written; the write may be over when it arrives.
+            with kill_at_next_file(process, temp), contextlib.suppress(BrokenPipeError):
+                os.write(to_filer.fileno(), b"\n")
+                [from_filer.readline() for _ in asked]
             process.kill()
         text = target.read_text()
         assert len(text) == size

@@ -110,6 +110,7 @@ def put_together() -> ToolServer:
     return importlib.import_module("made.server").build(None)
 
 
+@pytest.mark.parametrize("mode", ["auto"])
 @pytest.mark.parametrize("name", NAMES)
 async def test_what_is_kept_of_a_server_is_what_it_lists(
     home: Home, kept_apart: None, name: str, in_memory: Connect

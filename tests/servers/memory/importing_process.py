@@ -8,10 +8,12 @@ import sys
 from annabelle.servers.memory.config import MemoryConfig
 from servers.memory.memories import Memory
 
+BATCH = 50
+
 
 async def import_file(file_path: str) -> str:
     memory = Memory(MemoryConfig.from_environment())
-    done = await memory.as_person()("import_memory", file_path=file_path)
+    done = await memory.as_person()("import_memory", file_path=file_path, batch_size=BATCH)
     await memory.close()
     return str(done.model_dump_json())
 

@@ -13,13 +13,13 @@ from sqlalchemy import func, select
 from annabelle.core.failpoints import VARIABLE
 from annabelle.embeddings import EmbeddingConfig
 from annabelle.servers.memory.config import FAILPOINTS, MemoryConfig
-from annabelle.servers.memory.transfer import BATCH
 from annabelle.store.memory.tables import facts, import_rows
+from servers.memory.importing_process import BATCH
 from servers.memory.memories import MakeMemory
 from support.timing import seconds
 from support.warm_process import TEMPLATE
 
-ROWS = BATCH + 200
+ROWS = BATCH + 20
 PATIENCE = 60
 
 
@@ -67,5 +67,5 @@ async def test_a_killed_import_is_nothing_or_all_and_goes_on_where_it_stopped(
     memory = open_memory(config, embedding=EmbeddingConfig(provider="none"))
     again = await memory.as_person()("import_memory", file_path="many.jsonl")
     assert again.outcome == {"facts": {"known": ROWS}}
-    found = await memory.as_()("retrieve_memories", query="Number 577 odd")
-    assert "Number 577 is odd" in found.to_text()
+    found = await memory.as_()("retrieve_memories", query="Number 57 odd")
+    assert "Number 57 is odd" in found.to_text()

@@ -140,18 +140,18 @@ async def test_a_path_leads_nowhere_but_into_the_export_folder_and_the_workspace
 
 async def test_a_large_file_comes_in_batch_by_batch_and_all_at_once(memory: Memory) -> None:
     call, where = memory.as_(), workspace(memory) / "many.jsonl"
-    rows = ({"fact": f"Number {number} is odd in its own way.", "category": "background"} for number in range(1203))
+    rows = ({"fact": f"Number {number} is odd in its own way.", "category": "background"} for number in range(123))
     where.write_text("\n".join(map(json.dumps, rows)))
     person = memory.as_person()
     seen = []
     while not seen or not seen[-1].finished:
-        seen.append(await person("import_memory", file_path="many.jsonl", batch_size=500))
-        assert (await call("get_memory_stats")).current_facts == (1203 if seen[-1].finished else 0)
+        seen.append(await person("import_memory", file_path="many.jsonl", batch_size=50))
+        assert (await call("get_memory_stats")).current_facts == (123 if seen[-1].finished else 0)
     assert [(one.staged, one.total, one.finished) for one in seen] == [
-        (500, 1203, False),
-        (1000, 1203, False),
-        (1203, 1203, True),
+        (50, 123, False),
+        (100, 123, False),
+        (123, 123, True),
     ]
     assert "call it again to go on" in seen[0].to_text()
-    assert seen[-1].outcome["facts"] == {"added": 1203}
-    assert (await person("import_memory", file_path="many.jsonl")).outcome["facts"] == {"known": 1203}
+    assert seen[-1].outcome["facts"] == {"added": 123}
+    assert (await person("import_memory", file_path="many.jsonl")).outcome["facts"] == {"known": 123}
