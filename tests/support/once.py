@@ -40,12 +40,11 @@ def do_once() -> None:
     embedded_model.load_weights = functools.cache(embedded_model.load_weights)
     database.migrate_database = _migrate_database
     SQLiteSystemDatabase.run_migrations = _run_migrations
-    if "SSL_CERT_FILE" not in os.environ:
-        # No test reaches a server that the system's 140 authorities know, and reading them takes a tenth of a second.
-        first = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----")
-        file = Path(_folder.name, "authority.pem")
-        file.write_text("".join(first[:2]) + "\n")
-        os.environ["SSL_CERT_FILE"] = str(file)
+    # No test reaches a server that the system's 140 authorities know, and reading them takes a tenth of a second.
+    first = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----")
+    file = Path(_folder.name, "authority.pem")
+    file.write_text("".join(first[:2]) + "\n")
+    os.environ["SSL_CERT_FILE"] = str(file)
 
 
 def do_now() -> None:
