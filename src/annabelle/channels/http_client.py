@@ -11,7 +11,7 @@ from typing import Final
 import httpx2 as httpx
 
 from annabelle.channels.channel import DeliveryUnknown, NotDelivered
-from annabelle.core.network_access import make_client_context
+from annabelle.core.network_access import system_authorities
 
 _SECONDS: Final = 20.0
 _AGAIN_SECONDS: Final = 5.0
@@ -23,7 +23,7 @@ class ChannelHttp:
     def __init__(self, label: str, headers: Mapping[str, str] | None = None) -> None:
         self.label = label
         self._http = httpx.AsyncClient(
-            timeout=_SECONDS, verify=make_client_context(), trust_env=False, headers=dict(headers or {})
+            verify=system_authorities(), timeout=_SECONDS, trust_env=False, headers=dict(headers or {})
         )
 
     @asynccontextmanager

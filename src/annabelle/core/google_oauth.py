@@ -19,6 +19,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from annabelle.core.connections import GoogleAccount, read_connection
 from annabelle.core.errors import AnnabelleError, CallerMistake, ConfigMistake, OperatorMistake, Unavailable
 from annabelle.core.home import Home
+from annabelle.core.network_access import system_authorities
 
 if TYPE_CHECKING:
     import httpx2 as httpx
@@ -184,7 +185,7 @@ async def _request(
     import httpx2 as httpx  # noqa: PLC0415  a hub rarely signs in
 
     try:
-        async with httpx.AsyncClient(timeout=REQUEST_SECONDS, trust_env=False) as http:
+        async with httpx.AsyncClient(verify=system_authorities(), timeout=REQUEST_SECONDS, trust_env=False) as http:
             return await http.request(method, url, data=data, headers=headers)
     except (httpx.HTTPError, httpx.InvalidURL):
         raise Unavailable("Google can not be reached.", hint="Check the connection and try again.") from None

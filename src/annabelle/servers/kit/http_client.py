@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import re
 import ssl
 import zlib
@@ -15,6 +14,7 @@ from typing import cast
 import httpx2
 
 from annabelle.core.errors import AnnabelleError, InvalidArguments, TooLarge, ToolTimeout, Unavailable
+from annabelle.core.network_access import system_authorities
 from annabelle.servers.kit.host_access import HostAccess, printable_host
 
 MAX_BODY_BYTES = 50_000_000
@@ -94,7 +94,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         # No connection is kept: two hosts may share an address, and each must show a certificate of its own. A name
         # is also resolved and checked again for each request.
         limits = httpx2.Limits(max_connections=20, max_keepalive_connections=0)
-        self._inner = httpx2.AsyncHTTPTransport(verify=verify or _load_certificates(), trust_env=False, limits=limits)
+        self._inner = httpx2.AsyncHTTPTransport(verify=verify or system_authorities(), trust_env=False, limits=limits)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         url = request.url
@@ -167,12 +167,6 @@ def _to_address(request: httpx2.Request, address: str, addresses_left: int) -> h
         stream=request.stream,
         extensions={**request.extensions, "sni_hostname": name, "timeout": timeout},
     )
-
-
-@functools.cache
-def _load_certificates() -> ssl.SSLContext:
-    """The authorities this machine's HTTP library trusts; reading them takes longer than a request."""
-    return httpx2.create_ssl_context(trust_env=False)
 
 
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([A-Za-z0-9_.:\-]{1,40})", re.IGNORECASE)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from annabelle.core.connections import GoogleAccount
 from annabelle.core.errors import OutcomeUnknown, TooLarge, Unavailable
+from annabelle.core.network_access import system_authorities
 from annabelle.core.tools import JsonObject
 from annabelle.servers.kit import deferred_module
 from annabelle.servers.mail_calendar.config import GoogleApiUrls
@@ -168,7 +169,9 @@ class GoogleSession:
 
     def _http(self) -> httpx2.AsyncClient:
         if self._client is None:
-            self._client = httpx2.AsyncClient(timeout=SECONDS, follow_redirects=False, trust_env=False)
+            self._client = httpx2.AsyncClient(
+                verify=system_authorities(), timeout=SECONDS, follow_redirects=False, trust_env=False
+            )
         return self._client
 
 

@@ -24,7 +24,7 @@ from annabelle.core.errors import (
     TooManyRequests,
     Unavailable,
 )
-from annabelle.core.network_access import add_authority, find_certificate_error
+from annabelle.core.network_access import add_authority, find_certificate_error, system_authorities
 from annabelle.servers.kit import deferred_module
 from annabelle.servers.mail_calendar.config import ServerAccess, certificate_refused
 
@@ -171,15 +171,16 @@ class DavClientFactory:
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncGenerator[DavClient]:
         if self._tls is None:
-            authority = self._access.authority
-            self._tls = await asyncio.to_thread(
-                lambda: add_authority(httpx2.create_ssl_context(trust_env=False), authority)
-            )
+            self._tls = await asyncio.to_thread(self._read_authorities)
         auth = httpx2.BasicAuth(self.account.username, self.account.password.get_secret_value())
         async with httpx2.AsyncClient(
             auth=auth, verify=self._tls, timeout=self._access.seconds, follow_redirects=False, trust_env=False
         ) as client:
             yield DavClient(self.account, client, self._access)
+
+    def _read_authorities(self) -> ssl.SSLContext:
+        own = self._access.authority
+        return add_authority(httpx2.create_ssl_context(trust_env=False), own) if own else system_authorities()
 
 
 class DavClient:
