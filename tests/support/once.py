@@ -8,21 +8,24 @@ import os
 import sqlite3
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import certifi
 from dbos._sys_db_sqlite import SQLiteSystemDatabase
-from sqlalchemy import Engine
+from sqlalchemy import URL, Engine, create_engine
+from sqlalchemy.engine import Compiled
+from sqlalchemy.util import LRUCache
 
 from annabelle.embeddings import EmbeddingConfig, embedded_model
 from annabelle.policy.intent.orders import orders_in
 from annabelle.servers.kit import tools
-from annabelle.store import database
+from annabelle.store import database, engine as engines
 from annabelle.store.engine import make_engine, sqlite_url
 from annabelle.store.memory.tables import MEMORY_PLAN
 from annabelle.store.schema_migration import HUB_PLAN, MigrationPlan, migrate_database
@@ -35,9 +38,23 @@ _prepared: dict[str, Path] = {}
 """Databases with all tables and no row, by what makes them."""
 
 
+class _CompiledStatements(LRUCache[tuple[object, ...], Compiled]):
+    """Statements in SQL, whichever engine first executed them: every test has engines of its own."""
+
+    def get(self, key: tuple[object, ...], default: Compiled | None = None) -> Compiled | None:
+        return super().get(key[1:], default)
+
+    def __setitem__(self, key: tuple[object, ...], value: Compiled) -> None:
+        super().__setitem__(key[1:], value)
+
+
+_compiled = defaultdict[str, _CompiledStatements](partial(_CompiledStatements, 2_000))
+
+
 def do_once() -> None:
-    """Read the packaged weights once, one authority instead of all, and copy new databases instead of making them."""
+    """Read weights and compile statements once, read one authority instead of all, and copy new databases."""
     embedded_model.load_weights = functools.cache(embedded_model.load_weights)
+    engines.create_engine = _create_engine
     database.migrate_database = _migrate_database
     SQLiteSystemDatabase.run_migrations = _run_migrations
     # No test reaches a server that the system's 140 authorities know, and reading them takes a tenth of a second.
@@ -76,6 +93,12 @@ def _migrate_database(engine: Engine, file: Path | None, backups: Path | None, p
     migrate_database(engine, file, backups, plan)
 
 
+def _create_engine(url: URL, **options: Any) -> Engine:
+    engine = create_engine(url, **options)
+    engine._compiled_cache = _compiled[engine.dialect.name]
+    return engine
+
+
 def _make_tables(plan: MigrationPlan, engine: Engine) -> None:
     migrate_database(engine, Path(str(engine.url.database)), None, plan)
 
@@ -84,6 +107,7 @@ _run_own_migrations = SQLiteSystemDatabase.run_migrations
 
 
 def _run_migrations(self: SQLiteSystemDatabase) -> None:
+    self.engine._compiled_cache = _compiled[_WORKFLOWS]
     _fill(self.engine, _WORKFLOWS, _make_workflow_tables)
     _run_own_migrations(self)
 
