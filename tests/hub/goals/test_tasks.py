@@ -19,7 +19,7 @@ from annabelle.core.errors import (
 )
 from annabelle.core.messages import OWNER, InboundMessage
 from annabelle.core.tools import JsonObject
-from annabelle.store import goals, messages, threads
+from annabelle.store import goals, messages, tasks, threads
 from annabelle.store.tasks import StoredTask
 from hub.goals.house import GoalHouse, call
 
@@ -319,10 +319,12 @@ def end_tasks_with(house: GoalHouse, error: AnnabelleError) -> list[TurnBrief]:
 
 
 async def run_monitor(house: GoalHouse, hours: float) -> None:
-    """The monitor at every time at which a task is due, for so long."""
+    """The monitor every hour, or when a task is due where that is later, for so long."""
     until = house.clock.now() + timedelta(hours=hours)
-    while house.clock.now() < until:
-        await house.clock.jump(house.clock.now() + timedelta(minutes=20))
+    while (begun := house.clock.now()) < until:
+        tries = [one.next_try_at for one in await house.read(lambda conn: tasks.list_tasks(conn, OWNER))]
+        at = max([begun + timedelta(hours=1), *(one for one in tries if one)])
+        await house.clock.jump(min(at, until))
         await house.hub.services.upkeep.health.run()
         await house.rest()
 
