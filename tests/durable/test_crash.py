@@ -80,7 +80,7 @@ def test_a_signal_reaches_a_workflow_that_was_killed_around_its_wait(worker, mom
 @pytest.mark.parametrize("kills", [3])
 def test_after_kills_at_random_every_message_is_answered_once_and_in_order(worker, kills: int) -> None:
     total = 32
-    for number in range(kills):
+    for _ in range(kills):
         worker.run_and_kill("turns", f"{total}", after_effects=len(worker.effects()) + 5)
     assert worker.run("turns", f"{total}") == 0, worker.log()
     turns: dict[str, list[int]] = {}

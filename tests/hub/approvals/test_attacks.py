@@ -125,16 +125,16 @@ async def test_an_agent_that_is_paused_between_the_yes_and_its_turn_makes_no_cal
 
 
 @pytest.mark.req("POL-03", "TRU-06")
-async def test_five_hundred_questions_are_listed_answered_and_taken_back_at_once(house: House) -> None:
-    await house.say(*({"to": "bob", "body": str(n)} for n in range(500)), together=True)
+async def test_more_questions_than_a_page_lists_are_listed_answered_and_taken_back_at_once(house: House) -> None:
+    await house.say(*({"to": "bob", "body": str(n)} for n in range(120)), together=True)
     listed = (await house.owner.get("/approvals", params={"state": "pending", "limit": 500})).json()["approvals"]
-    assert len(listed) == 500
-    for one in (listed[0], listed[250], listed[-1]):
+    assert len(listed) == 120
+    for one in (listed[0], listed[60], listed[-1]):
         assert (await house.answer(one["id"])).json()["messageId"] is None
     stopped = await house.message("/stop")
-    assert stopped["reply"]["text"] == "Stopped. 500 questions were taken back."
+    assert stopped["reply"]["text"] == "Stopped. 120 questions were taken back."
     listed = (await house.owner.get("/approvals", params={"limit": 500})).json()["approvals"]
-    assert Counter(one["state"] for one in listed) == {"cancelled": 500}
+    assert Counter(one["state"] for one in listed) == {"cancelled": 120}
     assert house.posted == []
 
 

@@ -213,7 +213,7 @@ async def test_a_month_with_the_defaults_across_restarts_and_a_change_to_summer_
                 for skill in await house.service.list(OWNER):
                     # One that runs every five minutes would be most of the month's work. What comes several times a
                     # day, and the backup, is tried until the clocks have changed and the machine was off; what comes
-                    # every quarter of an hour, on the two days in which there is something to do and the machine is off.
+                    # every quarter of an hour, when there is something to do and when the machine is off.
                     wanted = skill.name not in ("Agent Health", "Pre-meeting Prep")
                     await house.service.update(skill.id, {"enabled": wanted}, OWNER, by_person=True)
             if number == 3:
