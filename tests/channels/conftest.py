@@ -42,8 +42,22 @@ class Chatting:
         self.bot.say(text, account)
         return self.wait_for_text(answer, account)
 
+    def answer(self, verdict: str) -> None:
+        """The question that is asked, elsewhere than in Telegram."""
+        (asked,) = self.asked()
+        self.hub.http.post(f"/approvals/{asked['id']}", json={"verdict": verdict}).raise_for_status()
+
+    def asked(self) -> list[dict[str, str]]:
+        return self.hub.http.get("/approvals", params={"state": "pending"}).json()["approvals"]
+
+    def ignored(self) -> int:
+        return self.hub.http.get("/channels").json()["channels"][0]["ignored"]
+
     def forget(self) -> None:
-        """Whoever was paired is a stranger again, and the bot has neither sent nor refused anything."""
+        """Whoever was paired is a stranger again, nothing is asked, and the bot has sent and refused nothing."""
+        if self.asked():
+            self.hub.http.post("/stop").raise_for_status()
+        self.hub.http.post("/resume").raise_for_status()
         for account in self.hub.http.get("/channels").json()["accounts"]:
             self.hub.http.post(f"/channels/telegram/accounts/{account['accountId']}/delete", json={}).raise_for_status()
         shutil.rmtree(self.hub.home.workspace / "received", ignore_errors=True)

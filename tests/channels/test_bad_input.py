@@ -43,13 +43,14 @@ def test_a_file_whose_name_is_too_long_for_the_disk_is_kept_under_a_shorter_one(
 
 
 @pytest.mark.req("CHN-01")
-def test_a_message_that_cannot_be_read_is_named_and_the_next_one_is_answered(chatting: Chatting) -> None:
-    chatting.pair()
-    (chatting.hub.home.workspace / "received").write_text("a file where a folder should be")
-    chatting.bot.files["f1"] = b"content"
-    chatting.bot.say("", document={"file_id": "f1", "file_name": "a.txt"}, text=None)
-    chatting.ask(plan_text([], say="Still here."), "Still here.")
-    chatting.wait_for_text("I cannot read that message.")
+def test_a_message_that_cannot_be_read_is_named_and_the_next_one_is_answered(shared: Chatting) -> None:
+    shared.pair()
+    (shared.hub.home.workspace / "received").write_text("a file where a folder should be")
+    shared.bot.files["f1"] = b"content"
+    shared.bot.say("", document={"file_id": "f1", "file_name": "a.txt"}, text=None)
+    shared.ask(plan_text([], say="Still here."), "Still here.")
+    shared.wait_for_text("I cannot read that message.")
+    (shared.hub.home.workspace / "received").unlink()
 
 
 @pytest.mark.req("CHN-01")
@@ -159,76 +160,74 @@ def test_a_name_that_no_file_can_have_is_a_file_that_is_not_there(shared: Chatti
 
 
 @pytest.mark.req("CHN-02")
-def test_a_person_who_was_let_out_of_the_home_is_a_stranger_in_chat_apps_too(chatting: Chatting) -> None:
-    chatting.pair()
-    add_user(chatting.hub.home.users_file, "bob")
-    chatting.pair(8, "bob")
-    remove_user(chatting.hub.home.users_file, "bob")
-    before = len(chatting.bot.texts(8))
-    chatting.bot.say(plan_text([], say="Hello?"), 8)
-    chatting.bot.say("/status", 8)
-    chatting.ask(plan_text([], say="Here."), "Here.")
-    assert len(chatting.bot.texts(8)) == before
-    assert chatting.hub.http.post("/channels/telegram/accounts/8/delete", json={}).is_success
+def test_a_person_who_was_let_out_of_the_home_is_a_stranger_in_chat_apps_too(shared: Chatting) -> None:
+    shared.pair()
+    add_user(shared.hub.home.users_file, "bob")
+    shared.pair(8, "bob")
+    remove_user(shared.hub.home.users_file, "bob")
+    before = len(shared.bot.texts(8))
+    shared.bot.say(plan_text([], say="Hello?"), 8)
+    shared.bot.say("/status", 8)
+    shared.ask(plan_text([], say="Here."), "Here.")
+    assert len(shared.bot.texts(8)) == before
+    assert shared.hub.http.post("/channels/telegram/accounts/8/delete", json={}).is_success
 
 
 @pytest.mark.req("POL-05")
-def test_a_question_that_was_answered_before_it_could_be_sent_has_no_buttons(chatting: Chatting) -> None:
-    chatting.pair()
+def test_a_question_that_was_answered_before_it_could_be_sent_has_no_buttons(shared: Chatting) -> None:
+    shared.pair()
     busy = (429, {"ok": False, "description": "Too Many Requests", "parameters": {"retry_after": 1}})
-    chatting.bot.refuse = lambda _method, given: busy if "May I call" in str(given) else None
+    shared.bot.refuse = lambda _method, given: busy if "May I call" in str(given) else None
     skill = {"name": "Look", "instructions": "Look around.", "trigger_type": "manual"}
-    chatting.bot.say(plan_text([("memory_store_skill", skill)], say="It is set up."))
-    wait_for(lambda: any("May I call" in str(given) for _, given in list(chatting.bot.calls)), "an attempt to ask")
-    (asked,) = chatting.hub.http.get("/approvals").json()["approvals"]
-    chatting.hub.http.post(f"/approvals/{asked['id']}", json={"verdict": "approve"}).raise_for_status()
-    chatting.bot.refuse = lambda _method, _given: None
-    question = chatting.wait_for_text("May I call")
+    shared.bot.say(plan_text([("memory_store_skill", skill)], say="It is set up."))
+    wait_for(lambda: any("May I call" in str(given) for _, given in list(shared.bot.calls)), "an attempt to ask")
+    shared.answer("approve")
+    shared.bot.refuse = lambda _method, _given: None
+    question = shared.wait_for_text("May I call")
     assert question.buttons == []
     assert "This is not asked any more." in question.text
     assert "all of this: ." not in question.text
 
 
 @pytest.mark.req("POL-05")
-def test_buttons_go_away_also_if_the_channel_was_busy_when_the_question_was_answered(chatting: Chatting) -> None:
-    chatting.pair()
+def test_buttons_go_away_also_if_the_channel_was_busy_when_the_question_was_answered(shared: Chatting) -> None:
+    shared.pair()
     skill = {"name": "Look", "instructions": "Look around.", "trigger_type": "manual"}
-    chatting.bot.say(plan_text([("memory_store_skill", skill)], say="It is set up."))
-    question = chatting.wait_for_text("May I call")
+    shared.bot.say(plan_text([("memory_store_skill", skill)], say="It is set up."))
+    question = shared.wait_for_text("May I call")
     wait_soon = {"ok": False, "description": "Too Many Requests", "parameters": {"retry_after": "soon"}}
     refusals = iter([(429, wait_soon), (502, {"ok": False, "description": "Bad Gateway"})])
-    chatting.bot.refuse = lambda method, _given: next(refusals, None) if method == "editMessageText" else None
-    (asked,) = chatting.hub.http.get("/approvals").json()["approvals"]
-    chatting.hub.http.post(f"/approvals/{asked['id']}", json={"verdict": "deny"}).raise_for_status()
+    shared.bot.refuse = lambda method, _given: next(refusals, None) if method == "editMessageText" else None
+    shared.answer("deny")
     wait_for(lambda: not question.buttons, "no buttons")
 
 
 @pytest.mark.req("CHN-01")
-def test_notices_go_where_the_owner_paired_last_also_after_an_account_was_let_in_by_its_id(chatting: Chatting) -> None:
-    chatting.pair()
-    chatting.hub.http.post("/channels/telegram/accounts", json={"accountId": "99"}).raise_for_status()
-    chatting.bot.say("/kill scheduler")
-    chatting.wait_for_text("Stopped: scheduler")
+def test_notices_go_where_the_owner_paired_last_also_after_an_account_was_let_in_by_its_id(shared: Chatting) -> None:
+    shared.pair()
+    shared.hub.http.post("/channels/telegram/accounts", json={"accountId": "99"}).raise_for_status()
+    shared.bot.say("/kill scheduler")
+    shared.wait_for_text("Stopped: scheduler")
 
 
 @pytest.mark.req("CHN-04")
-def test_a_chat_that_asks_to_wait_is_left_alone_while_other_chats_go_on(chatting: Chatting) -> None:
-    chatting.pair()
-    chatting.pair(8)
+def test_a_chat_that_asks_to_wait_is_left_alone_while_other_chats_go_on(shared: Chatting) -> None:
+    shared.pair(70)
+    shared.pair(8)
     busy = (429, {"ok": False, "description": "Too Many Requests", "parameters": {"retry_after": 300}})
     tried: list[str] = []
 
     def refuse(method: str, given: dict[str, Any]) -> Refusal | None:
-        if method != "sendMessage" or str(given["chat_id"]) != "7":
+        if method != "sendMessage" or str(given["chat_id"]) != "70":
             return None
         tried.append(given["text"])
         return busy
 
-    chatting.bot.refuse = refuse
-    chatting.bot.say("/help")
+    shared.bot.refuse = refuse
+    shared.bot.say("/help", 70)
     wait_for(lambda: tried, "an attempt")
     for number in range(3):
-        chatting.ask(plan_text([], say=f"Number {number}."), f"Number {number}.", 8)
+        shared.ask(plan_text([], say=f"Number {number}."), f"Number {number}.", 8)
     assert len(tried) == 1
 
 

@@ -18,15 +18,16 @@ from support.timing import seconds
 
 
 @pytest.mark.req("CHN-01", "CHN-02", "BEY-01", "I-06")
-def test_only_a_paired_account_is_answered(chatting: Chatting) -> None:
-    chatting.bot.say("hello?", 66)
-    chatting.bot.say("/start WRONGCOD", 66)
-    chatting.bot.say("/help", 66)
-    chatting.pair()
-    chatting.ask(plan_text([], say="Hello."), "Hello.")
-    assert chatting.bot.texts(66) == []
-    (channel,) = chatting.hub.http.get("/channels").json()["channels"]
-    assert channel["ignored"] >= 3
+def test_only_a_paired_account_is_answered(shared: Chatting) -> None:
+    before = shared.ignored()
+    shared.bot.say("hello?", 66)
+    shared.bot.say("/start WRONGCOD", 66)
+    shared.bot.say("/help", 66)
+    shared.pair()
+    shared.ask(plan_text([], say="Hello."), "Hello.")
+    assert shared.bot.texts(66) == []
+    (channel,) = shared.hub.http.get("/channels").json()["channels"]
+    assert channel["ignored"] >= before + 3
     assert channel["account"] == "@annabelle_bot"
 
 
@@ -80,42 +81,40 @@ def ask_for_skill(chatting: Chatting) -> SentMessage:
 
 
 @pytest.mark.req("POL-03")
-def test_a_question_is_answered_by_a_button_and_names_no_terminal_command(chatting: Chatting) -> None:
-    chatting.pair()
-    question = ask_for_skill(chatting)
+def test_a_question_is_answered_by_a_button_and_names_no_terminal_command(shared: Chatting) -> None:
+    shared.pair()
+    question = ask_for_skill(shared)
     assert "annabelle approvals" not in question.text
     assert [label for label, _ in question.buttons] == ["Yes", "No"]
 
 
 @pytest.mark.req("POL-05")
-def test_a_question_that_was_answered_elsewhere_has_no_buttons_any_more(chatting: Chatting) -> None:
-    chatting.pair()
-    question = ask_for_skill(chatting)
-    (asked,) = chatting.hub.http.get("/approvals").json()["approvals"]
-    chatting.hub.http.post(f"/approvals/{asked['id']}", json={"verdict": "deny"}).raise_for_status()
+def test_a_question_that_was_answered_elsewhere_has_no_buttons_any_more(shared: Chatting) -> None:
+    shared.pair()
+    question = ask_for_skill(shared)
+    shared.answer("deny")
     wait_for(lambda: not question.buttons, "no buttons")
     assert "Denied: memory_store_skill" in question.text
 
 
 @pytest.mark.req("POL-05")
-def test_a_question_that_was_answered_while_it_was_sent_has_no_buttons_in_the_end(chatting: Chatting) -> None:
-    chatting.pair()
+def test_a_question_that_was_answered_while_it_was_sent_has_no_buttons_in_the_end(shared: Chatting) -> None:
+    shared.pair()
     answered = threading.Event()
-    chatting.bot.cut = lambda _method, given: "May I call" in str(given.get("text")) and not answered.wait(seconds(60))
-    question = ask_for_skill(chatting)
-    (asked,) = chatting.hub.http.get("/approvals").json()["approvals"]
-    chatting.hub.http.post(f"/approvals/{asked['id']}", json={"verdict": "deny"}).raise_for_status()
-    chatting.hub.http.get("/approvals")  # what follows from the answer has begun
+    shared.bot.cut = lambda _method, given: "May I call" in str(given.get("text")) and not answered.wait(seconds(60))
+    question = ask_for_skill(shared)
+    shared.answer("deny")
+    shared.hub.http.get("/approvals")  # what follows from the answer has begun
     answered.set()
     wait_for(lambda: not question.buttons, "no buttons")
     assert "Denied: memory_store_skill" in question.text
 
 
 @pytest.mark.req("POL-05")
-def test_a_question_that_is_taken_back_has_no_buttons_any_more(chatting: Chatting) -> None:
-    chatting.pair()
-    question = ask_for_skill(chatting)
-    chatting.bot.say("/stop")
+def test_a_question_that_is_taken_back_has_no_buttons_any_more(shared: Chatting) -> None:
+    shared.pair()
+    question = ask_for_skill(shared)
+    shared.bot.say("/stop")
     wait_for(lambda: not question.buttons, "no buttons")
     assert "You stopped it" in question.text
 
@@ -173,14 +172,14 @@ def test_a_cut_connection_is_an_unknown_outcome_that_is_named_and_not_repeated(s
 
 
 @pytest.mark.req("CHN-01")
-def test_a_chat_that_blocks_the_bot_is_told_to_the_owner(chatting: Chatting) -> None:
-    chatting.pair()
+def test_a_chat_that_blocks_the_bot_is_told_to_the_owner(shared: Chatting) -> None:
+    shared.pair()
     refused = (403, {"ok": False, "error_code": 403, "description": "Forbidden: bot was blocked by the user"})
-    chatting.bot.refuse = lambda method, _given: refused if method == "sendMessage" else None
-    chatting.bot.say(plan_text([], say="Into the void."))
+    shared.bot.refuse = lambda method, _given: refused if method == "sendMessage" else None
+    shared.bot.say(plan_text([], say="Into the void."))
 
     def told() -> bool:
-        notices = chatting.hub.http.get("/status").json()["notices"]
+        notices = shared.hub.http.get("/status").json()["notices"]
         return any("was not delivered" in one["text"] and "blocked" in one["text"] for one in notices)
 
     wait_for(told, "a notice")
@@ -228,16 +227,13 @@ def test_garbage_is_skipped(shared: Chatting) -> None:
 
 
 @pytest.mark.req("CHN-02")
-def test_an_account_that_was_taken_back_is_a_stranger_again(chatting: Chatting) -> None:
-    chatting.pair()
-    assert chatting.hub.http.post("/channels/telegram/accounts/7/delete", json={}).is_success
-    before = len(chatting.bot.texts())
-    chatting.bot.say(plan_text([], say="Hello?"))
-    ignored = wait_for(
-        lambda: chatting.hub.http.get("/channels").json()["channels"][0]["ignored"] or None, "an ignored message"
-    )
-    assert ignored >= 1
-    assert len(chatting.bot.texts()) == before
+def test_an_account_that_was_taken_back_is_a_stranger_again(shared: Chatting) -> None:
+    shared.pair()
+    assert shared.hub.http.post("/channels/telegram/accounts/7/delete", json={}).is_success
+    before, ignored = len(shared.bot.texts()), shared.ignored()
+    shared.bot.say(plan_text([], say="Hello?"))
+    wait_for(lambda: shared.ignored() > ignored, "an ignored message")
+    assert len(shared.bot.texts()) == before
 
 
 @pytest.mark.req("CMD-01", "CMD-02")
@@ -257,25 +253,25 @@ def test_commands_are_answered_in_the_chat_at_no_cost_and_a_stopped_channel_stil
 
 
 @pytest.mark.req("CMD-04")
-def test_messages_are_removed_from_the_chat_after_a_yes(chatting: Chatting) -> None:
-    chatting.pair()
-    chatting.ask(plan_text([], say="Soon gone."), "Soon gone.")
-    chatting.bot.say("/delete messages today")
-    offered = wait_for(lambda: [one for one in chatting.bot.sent if one.buttons] or None, "a question")[-1]
-    assert "Soon gone." in chatting.bot.texts()
-    chatting.bot.press(offered, offered.buttons[0][0])
-    wait_for(lambda: "Soon gone." not in chatting.bot.texts(), "the removal")
+def test_messages_are_removed_from_the_chat_after_a_yes(shared: Chatting) -> None:
+    shared.pair()
+    shared.ask(plan_text([], say="Soon gone."), "Soon gone.")
+    shared.bot.say("/delete messages today")
+    offered = wait_for(lambda: [one for one in shared.bot.sent if one.buttons] or None, "a question")[-1]
+    assert "Soon gone." in shared.bot.texts()
+    shared.bot.press(offered, offered.buttons[0][0])
+    wait_for(lambda: "Soon gone." not in shared.bot.texts(), "the removal")
 
 
 @pytest.mark.req("POL-03", "CHN-01")
-def test_a_pressed_yes_lets_the_turn_go_on_and_a_second_press_changes_nothing(chatting: Chatting) -> None:
-    chatting.pair()
-    chatting.pair(8)
+def test_a_pressed_yes_lets_the_turn_go_on_and_a_second_press_changes_nothing(shared: Chatting) -> None:
+    shared.pair()
+    shared.pair(8)
     skill = {"name": "Look", "instructions": "Look around.", "trigger_type": "manual"}
-    chatting.bot.say(plan_text([("memory_store_skill", skill)], say="It is set up."))
-    question = chatting.wait_for_text("May I call")
-    chatting.bot.press(question, "Yes", sender=66)
-    chatting.bot.press(question, "Yes")
-    chatting.bot.press(question, "No")
-    chatting.wait_for_text("It is set up.")
-    assert chatting.hub.http.get("/skills/Look").is_success
+    shared.bot.say(plan_text([("memory_store_skill", skill)], say="It is set up."))
+    question = shared.wait_for_text("May I call")
+    shared.bot.press(question, "Yes", sender=66)
+    shared.bot.press(question, "Yes")
+    shared.bot.press(question, "No")
+    shared.wait_for_text("It is set up.")
+    assert shared.hub.http.get("/skills/Look").is_success
