@@ -1,24 +1,50 @@
 """Speaks to every built-in server with a client other people wrote. Runs in their environment, so it imports no test.
 
-Takes a JSON list of `{name, command, args, env, tool, arguments, meta}` on standard input; prints a line for each.
+Takes a JSON list of `{name, command, args, env, pipes, tool, arguments, meta}` on standard input; prints a line for
+each. A server that runs already is given by the two pipes it is read and written through, another by its command.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 from fastmcp import Client
-from fastmcp.client.transports import StdioTransport
+from fastmcp.client.transports import ClientTransport, StdioTransport
+from mcp import ClientSession
+from mcp.server.stdio import stdio_server
+
+
+class PipeTransport(ClientTransport):
+    """As `StdioTransport`, without the start of a process."""
+
+    def __init__(self, reading: int, writing: int) -> None:
+        self._reading, self._writing = reading, writing
+
+    @asynccontextmanager
+    async def connect_session(self, *, transport_options: Any = None, **session: Any) -> AsyncGenerator[ClientSession]:
+        # What a server does with its own streams, a client does with the other ends of them.
+        with os.fdopen(self._reading, encoding="utf-8") as come, os.fdopen(self._writing, "w", encoding="utf-8") as go:
+            async with stdio_server(anyio.wrap_file(come), anyio.wrap_file(go)) as streams:
+                async with ClientSession(*streams, **session) as made:
+                    yield made
+                go.close()
 
 
 async def speak(server: dict[str, Any]) -> dict[str, Any]:
     """List the tools, and call one of them."""
     started = time.perf_counter()
-    transport = StdioTransport(server["command"], server["args"], env=server["env"], keep_alive=False)
+    if server["pipes"]:
+        transport = PipeTransport(*server["pipes"])
+    else:
+        transport = StdioTransport(server["command"], server["args"], env=server["env"], keep_alive=False)
     async with Client(transport, timeout=30) as client:
         tools = await client.list_tools()
         listed = time.perf_counter()
