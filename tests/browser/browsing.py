@@ -14,6 +14,9 @@ from support.timing import seconds
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
 DESKTOP: ViewportSize = {"width": 1280, "height": 900}
+# The view that is left stays for a moment, and may have the same name.
+LEAVE_FOR = """(hash) => { const before = location.hash; location.hash = hash;
+  if (location.hash !== before) document.querySelector('.view')?.classList.add('left') }"""
 
 
 def launch(playwright: Playwright) -> Browser:
@@ -55,8 +58,9 @@ class Visit:
 
     def go(self, view: str) -> Page:
         """To a view, and wait until it is drawn."""
-        self.page.evaluate("(hash) => { location.hash = hash }", f"#/{view}")
-        self.page.wait_for_selector(f".view.{view.partition('/')[0].partition('?')[0]} h1", state="attached")
+        self.page.evaluate(LEAVE_FOR, f"#/{view}")
+        name = view.partition("/")[0].partition("?")[0]
+        self.page.wait_for_selector(f".view.{name}:not(.left) h1", state="attached")
         return self.page
 
     def forget_test(self) -> None:

@@ -29,6 +29,11 @@ def facts(hub: HubProcess, **filters: object) -> list[str]:
     return [one["fact"] for one in cast("list[dict[str, str]]", call(hub, "list_facts", limit=200, **filters)["facts"])]
 
 
+def wait_until_remembered(hub: HubProcess, said: str) -> None:
+    """A conversation comes into the memory after its answer."""
+    wait_for(lambda: said in str(call(hub, "retrieve_memories", query=said)), "the conversation in the memory")
+
+
 def card(visit: Visit, text: str) -> Locator:
     return visit.page.locator(".fact").filter(has_text=text)
 
@@ -99,6 +104,7 @@ def test_forgetting_shows_everything_that_goes_and_asks(visit: Visit, model: Scr
     hub = visit.hub
     model.rules(Rule(reply=Reply(text="I see.")))
     hub.say("My locker is behind the Blaue Forelle", chatId="locker")
+    wait_until_remembered(hub, "My locker is behind")
     store(hub, "The locker is behind the Blaue Forelle.")
     visit.sign_in()
     page = visit.go("memory")
@@ -134,7 +140,7 @@ def test_what_was_said_where_a_fact_came_from_is_forgotten_with_it(visit: Visit,
     visit.sign_in()
     page = visit.go("memory")
     fact = card(visit, "Plays the violin.")
-    wait_for(lambda: said in str(call(hub, "retrieve_memories", query="music")), "the conversation in the memory")
+    wait_until_remembered(hub, said)
     fact.get_by_role("link", name="Forget for good").click()
     page.get_by_label("Also what was said where it came from").check()
     page.get_by_role("button", name="Look where it stands").click()
@@ -202,6 +208,7 @@ def test_the_timeline_shows_facts_and_conversations_by_day(visit: Visit, model: 
     hub = visit.hub
     model.rules(Rule(reply=Reply(text="Enjoy the sea.")))
     hub.say("I am going to the seaside", chatId="sea")
+    wait_until_remembered(hub, "I am going to the seaside")
     store(hub, "Owns a small boat.")
     visit.sign_in()
     page = visit.go("memory/timeline")
@@ -233,12 +240,13 @@ def test_a_guest_sees_their_own_memory_and_can_forget_nothing_for_all(browser: B
 
 
 @pytest.mark.req("UX-02")
-def test_memory_fits_on_a_phone(browser: Browser, hub: HubProcess) -> None:
-    store(hub, f"Has a very long word: {'x' * 120}.")
-    with visiting(browser, hub, viewport=PHONE) as visit:
-        visit.sign_in()
-        for view in ("memory", "memory/timeline", "memory/profile", "memory/persona", "memory/forget"):
-            page = visit.go(view)
-            expect(page.locator(".tabs")).to_be_visible()
-            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], view
-        assert (visit.foreign, visit.errors) == ([], [])
+def test_memory_fits_on_a_phone(visit: Visit) -> None:
+    store(visit.hub, f"Has a very long word: {'x' * 120}.")
+    visit.page.set_viewport_size(PHONE)
+    visit.sign_in()
+    for view in ("memory", "memory/timeline", "memory/profile", "memory/persona", "memory/forget"):
+        page = visit.go(view)
+        expect(page.locator(".tabs")).to_be_visible()
+        expect(page.get_by_text("Loading …").filter(visible=True)).to_have_count(0)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], view
+    assert (visit.foreign, visit.errors) == ([], [])

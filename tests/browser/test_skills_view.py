@@ -6,9 +6,9 @@ from collections import Counter
 
 import httpx2 as httpx
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from browser.browsing import PHONE, Visit, visiting
+from browser.browsing import PHONE, Visit
 from hub.hubs import HubProcess, wait_for
 from support.scripted_model import Call, Reply, Rule, ScriptedServer
 
@@ -161,15 +161,15 @@ def test_a_webhook_is_shown_once_and_a_new_one_ends_the_old(visit: Visit, model:
 
 
 @pytest.mark.req("UX-02")
-def test_everything_of_a_skill_fits_on_a_phone(browser: Browser, hub: HubProcess) -> None:
-    with visiting(browser, hub, viewport=PHONE) as visit:
-        visit.sign_in()
-        page = open_skill(visit, "Weekly Digest")
-        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-        page.get_by_role("button", name="Edit").click()
-        expect(page.get_by_label("Instructions")).to_be_visible()
-        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-        assert (visit.foreign, visit.errors) == ([], [])
+def test_everything_of_a_skill_fits_on_a_phone(visit: Visit) -> None:
+    visit.page.set_viewport_size(PHONE)
+    visit.sign_in()
+    page = open_skill(visit, "Weekly Digest")
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    page.get_by_role("button", name="Edit").click()
+    expect(page.get_by_label("Instructions")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert (visit.foreign, visit.errors) == ([], [])
 
 
 @pytest.mark.req("UX-02", "SKL-01")
