@@ -88,7 +88,7 @@ def test_a_link_that_was_used_before_signs_nobody_out(own_visit: Visit, hub: Hub
 def test_a_browser_whose_clock_is_wrong_shows_the_right_times(own_visit: Visit, model: ScriptedServer) -> None:
     own_visit.hub.say("remind me in 25 hours to stretch")
     own_visit.context.clock.install()
-    for days in (1, -1, 3000, -3000):
+    for days in (1, -3000):
         own_visit.context.clock.set_system_time(now() + timedelta(days=days))
         page = own_visit.sign_in()
         page.reload()
