@@ -83,24 +83,33 @@ def new_database(request: pytest.FixtureRequest) -> Callable[[], dict[str, str]]
 
 @pytest.mark.timeout(300)
 @pytest.mark.req("BEY-06", "MEM-09")
-def test_a_restored_home_answers_as_before(
+def test_a_restored_home_answers_as_before_in_its_place_and_elsewhere(
     make_hub: MakeHub, rules: ScriptedServer, tmp_path: Path, new_database: Callable[[], dict[str, str]]
 ) -> None:
+    """In its place it waits for no running Annabelle and keeps what it replaces."""
     old = make_hub(**new_database()).start()
     old.home.settings_file.write_text(f"COMPATIBLE_API_KEY={KEY.text}\nUSER_NAME=Ada\n")
     thread_id = live(old)
     file, secret = tmp_path / "all.backup", tmp_path / "passphrase"
     secret.write_text(f"{PASSPHRASE}\n")
-
     made = annabelle(old, "backup", file, "--passphrase-file", secret)
-    before = remembered(old, thread_id)
-    token = old.token
-    old.kill()
-    shutil.rmtree(old.home.root)
-
     assert file.stat().st_mode & 0o777 == 0o600
     assert made["secrets"] >= 2
     assert KEY.text.encode() not in file.read_bytes()
+    plain = tmp_path / "plain.backup"
+    annabelle(old, "backup", plain)
+    before, token = remembered(old, thread_id), old.token
+
+    old.say(plan("Said later."), chatId="kitchen")
+    restore_in_its_place(old, plain)
+    old.start()
+    after = remembered(old, thread_id)
+    assert after.pop("audit")["good"], "without a passphrase a new one begins"
+    assert after == {name: value for name, value in before.items() if name != "audit"}
+    assert reply(old.say(plan("And on."), chatId="kitchen")) == "And on."
+
+    old.kill()
+    shutil.rmtree(old.home.root)
     new = make_hub(Home(tmp_path / "elsewhere" / "home"), **new_database())
     done = annabelle(new, "restore", file, "--passphrase-file", secret)
     assert (done["replaced"], done["left_out"]) == ([], [])
@@ -117,38 +126,21 @@ def test_a_restored_home_answers_as_before(
     assert "you like boats" in said
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.req("BEY-06")
-def test_a_restore_waits_for_no_running_annabelle_and_keeps_what_it_replaces(
-    make_hub: MakeHub, tmp_path: Path, new_database: Callable[[], dict[str, str]]
-) -> None:
-    hub = make_hub(**new_database()).start()
-    thread_id = live(hub)
-    file = tmp_path / "all.backup"
-    annabelle(hub, "backup", file)
-    before = remembered(hub, thread_id)
-    hub.say(plan("Said later."), chatId="kitchen")
+def restore_in_its_place(hub: HubProcess, file: Path) -> None:
     (hub.home.workspace / "later.txt").write_text("a later file")
     (hub.home.models / "mind.gguf").parent.mkdir(exist_ok=True)
     (hub.home.models / "mind.gguf").write_text("weights")
-
     code, sentence = refusal(hub, "restore", file, "--force")
     assert (code, "runs" in sentence) == (4, True)
     hub.stop()
     code, sentence = refusal(hub, "restore", file)
     assert (code, "already" in sentence) == (2, True)
     done = annabelle(hub, "restore", file, "--force")
-
     kept = Path(done["replaced"][0])
     assert (kept / "workspace" / "later.txt").read_text() == "a later file"
     assert (hub.home.models / "mind.gguf").read_text() == "weights"
     assert not (hub.home.workspace / "later.txt").exists()
     assert len(done["replaced"]) == (3 if "DATABASE_URL" in hub.environment else 1)
-    hub.start()
-    after = remembered(hub, thread_id)
-    assert after.pop("audit")["good"], "without a passphrase a new one begins"
-    assert after == {name: value for name, value in before.items() if name != "audit"}
-    assert reply(hub.say(plan("And on."), chatId="kitchen")) == "And on."
 
 
 @pytest.mark.timeout(300)
