@@ -12,6 +12,7 @@ import pytest
 from e2e.days import MakeHub, plan, reply
 from hub.hubs import HubProcess, wait_for
 from support import timing
+from support.few_servers import only
 from support.scripted_model import Reply, Rule, ScriptedServer
 
 SOURCE = """
@@ -62,7 +63,7 @@ def test_a_clock_that_jumps_by_years_loses_doubles_and_delays_nothing(
     make_hub: MakeHub, rules: ScriptedServer, tmp_path: Path
 ) -> None:
     clock = Clock(tmp_path)
-    hub = make_hub(ANNABELLE_RATE_LIMIT_PER_MINUTE="600", **clock.environment).start()
+    hub = make_hub(ANNABELLE_RATE_LIMIT_PER_MINUTE="600", **only("filer"), **clock.environment).start()
     said = ["at first"]
     assert reply(hub.say(plan(said[0]), externalId="once")) == said[0]
     for offset, words in ((+1000 * DAY, "in years"), (-1000 * DAY, "years ago"), (0, "today again")):

@@ -2,7 +2,7 @@
 
 import sys
 
-from support.servers.witness.__main__ import note
+from support.servers.witness import note
 
 
 def main() -> None:

@@ -3,7 +3,8 @@
 import time
 
 from support.servers.stage import Prop, Stage
-from support.servers.witness.__main__ import act, note
+from support.servers.witness import note
+from support.servers.witness.__main__ import act
 
 
 def main() -> None:

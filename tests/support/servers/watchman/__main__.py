@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from support.servers.stage import Arguments, Context, Prop, Stage
-from support.servers.witness.__main__ import die_once, note
+from support.servers.witness import die_once, note
 
 ASKED = {"content": {}, "source": {"type": "string"}, "context": {"type": "string"}}
 

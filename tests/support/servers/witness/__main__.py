@@ -1,28 +1,12 @@
 """Writes a line to a file each time it acts, so that a test can count effects. It can die or hang on the way."""
 
 import asyncio
-import os
-import signal
 
 from support.servers.stage import Arguments, Context, Prop, Stage
+from support.servers.witness import die_once, note
 
 WORDS = {"word": {"type": "string"}}
 DIE = {**WORDS, "die": {"enum": ["before", "after", "never"]}, "marker": {"type": "string"}}
-
-
-def note(word: object) -> None:
-    descriptor = os.open(os.environ["WITNESS_FILE"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    os.write(descriptor, f"{word}\n".encode())
-    os.close(descriptor)
-
-
-def die_once(marker: object) -> None:
-    """Kill this process, but only for the first that finds the marker."""
-    try:
-        os.unlink(str(marker))
-    except FileNotFoundError:
-        return
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 async def act(arguments: Arguments, context: Context) -> object:
