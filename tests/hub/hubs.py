@@ -27,15 +27,17 @@ MAX_WAIT_SECONDS = 600.0  # the most that the API takes
 
 
 def wait_for(look: Callable[[], T | None], what: str, seconds: float = 30.0) -> T:
-    """Look until there is something to see."""
+    """Look until there is something to see: often at first, then less, as a look has its price."""
     deadline = time.monotonic() + timing.seconds(seconds)
+    pause = 0.02
     while True:
         found = look()
         if found:
             return found
         if time.monotonic() > deadline:
             raise AssertionError(f"{what} did not happen within {timing.seconds(seconds):g} s")
-        time.sleep(0.02)
+        time.sleep(pause)
+        pause = min(pause * 1.1, 0.1)
 
 
 class HubProcess:
