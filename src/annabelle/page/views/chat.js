@@ -122,7 +122,7 @@ class Conversation {
     this.gap = Boolean(this.at && this.last);
     await this.loadNewer();
     if (this.input) {
-      this.questions.add(() => this.drawRules());
+      this.endRules = onNews(() => this.drawRules(), ["approval", "done", "notice", "message"]);
       this.drawRules().catch(() => {});
     }
     this.log.addEventListener("scroll", () => this.onScroll());
@@ -135,6 +135,7 @@ class Conversation {
   close() {
     this.closed = true;
     this.unlisten?.();
+    this.endRules?.();
     for (const url of this.urls) URL.revokeObjectURL(url);
   }
 
