@@ -8,9 +8,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import psycopg
-
 from crash.verdict import Verdict
+from support.postgres import connect
 from support.timing import seconds
 
 _WAITING = "SELECT count(*) FROM to_remember"
@@ -46,5 +45,5 @@ def _rows(file: Path, database: str | None, query: str) -> Sequence[tuple]:
     if database is None:
         with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=seconds(30))) as connection:
             return connection.execute(query).fetchall()
-    with psycopg.connect(database.replace("postgresql+psycopg://", "postgresql://")) as connection:
+    with connect(database) as connection:
         return connection.execute(query).fetchall()  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ from crash.plan import Kill, Target, Turn, kills, turns
 from crash.remembered import judge_memory, wait_until_stored
 from crash.system import System
 from crash.verdict import Verdict, judge_effects, judge_replies, judge_sessions
-from support.postgres import postgres_database
+from support.postgres import connect, postgres_database, session_records
 from support.reaper import Reaper
 from support.scripted_model import ScriptedServer
 from support.timing import seconds
@@ -252,9 +252,8 @@ def read_sessions(system: System, threads: dict[int, str], database: str | None)
             conversation: load_records(files[thread]) if thread in files else []
             for conversation, thread in threads.items()
         }
-    from support.postgres import session_records  # noqa: PLC0415  only this engine has it
-
-    return {conversation: session_records(database, thread) for conversation, thread in threads.items()}
+    with connect(database) as connection:
+        return {conversation: session_records(connection, thread) for conversation, thread in threads.items()}
 
 
 if __name__ == "__main__":

@@ -201,12 +201,16 @@ def postgres_database() -> Iterator[str]:
         server.stop()
 
 
-def session_records(url: str, thread_id: str) -> list[dict[str, object]]:
+def connect(url: str) -> psycopg.Connection:
+    """To the database at an address as the program has it."""
+    return psycopg.connect(url.replace("postgresql+psycopg://", "postgresql://"), autocommit=True)
+
+
+def session_records(connection: psycopg.Connection, thread_id: str) -> list[dict[str, object]]:
     """What the thinkers wrote into the session of a thread, in order."""
-    with psycopg.connect(url.replace("postgresql+psycopg://", "postgresql://")) as connection:
-        rows = connection.execute(
-            "SELECT record::jsonb FROM sessions WHERE thread_id = %s ORDER BY position", (thread_id,)
-        ).fetchall()
+    rows = connection.execute(
+        "SELECT record::jsonb FROM sessions WHERE thread_id = %s ORDER BY position", (thread_id,)
+    ).fetchall()
     return [row[0] for row in rows]
 
 

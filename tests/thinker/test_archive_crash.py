@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from annabelle.core.home import Home
 from annabelle.thinker.failpoints import ARCHIVED, COMPACTED, OLDER_KEPT, STARTED_AFRESH, SUMMED_UP
-from support.postgres import session_records
+from support.postgres import connect, session_records
 from support.scripted_model import Reply, Rule, ScriptedServer
 from thinker.fake_hub import FakeHub
 from thinker.thinkers import Thinker, brief, wait_for
@@ -24,24 +24,24 @@ THREAD = "thr_one"
 class Kept:
     """What is on disk of the thread, on either engine."""
 
-    def __init__(self, home: Home, url: str | None) -> None:
-        self._folder, self._url = home.agent("tess") / "sessions", url
+    def __init__(self, home: Home, connection: psycopg.Connection | None) -> None:
+        self._folder, self._connection = home.agent("tess") / "sessions", connection
 
     def session(self) -> list[dict[str, Any]]:
-        if self._url is not None:
-            return session_records(self._url, THREAD)
+        if self._connection is not None:
+            return session_records(self._connection, THREAD)
         return self._lines(self._folder / f"{THREAD}.jsonl")
 
     def older(self) -> list[dict[str, Any]]:
-        if self._url is not None:
-            return session_records(self._url, f"{THREAD}:older")
+        if self._connection is not None:
+            return session_records(self._connection, f"{THREAD}:older")
         return self._lines(self._folder / "older" / f"{THREAD}.jsonl")
 
     def archives(self) -> list[dict[str, Any]]:
-        if self._url is None:
+        if self._connection is None:
             return self._lines(self._folder / "archive" / f"{THREAD}.jsonl")
-        with psycopg.connect(self._url.replace("postgresql+psycopg://", "postgresql://")) as connection:
-            return [row[0] for row in connection.execute("SELECT record::jsonb FROM archives ORDER BY ended_at")]
+        found = self._connection.execute("SELECT record::jsonb FROM archives ORDER BY ended_at")
+        return [row[0] for row in found]
 
     def said(self) -> list[str]:
         """Every turn there is, wherever it stands, without those that stand in two places on the way."""
@@ -55,14 +55,17 @@ class Kept:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def kept(request: pytest.FixtureRequest, settings: dict[str, str], home: Home) -> Kept:
+def kept(request: pytest.FixtureRequest, settings: dict[str, str], home: Home) -> Iterator[Kept]:
     settings["THINKER_SESSION_COMPACTION_MIN_TURNS"] = "4"
     settings["THINKER_SESSION_COMPACTION_KEEP_RECENT"] = "2"
     settings["THINKER_SESSION_COMPACTION_THRESHOLD_CHARS"] = "1000"
     settings["THINKER_SESSION_COMPACTION_COOLDOWN_SECONDS"] = "0"
-    if request.param == "postgresql":
-        settings["DATABASE_URL"] = str(request.getfixturevalue("postgres_tables_url"))
-    return Kept(home, settings.get("DATABASE_URL"))
+    if request.param == "sqlite":
+        yield Kept(home, None)
+        return
+    settings["DATABASE_URL"] = str(request.getfixturevalue("postgres_tables_url"))
+    with connect(settings["DATABASE_URL"]) as connection:
+        yield Kept(home, connection)
 
 
 def ask(thinker: Thinker, number: int) -> None:
