@@ -22,6 +22,7 @@ from annabelle.hub.failpoints import GOAL_FAILPOINTS
 from annabelle.store import skills
 from annabelle.store.engine import make_engine, sqlite_url
 from hub.hubs import HubProcess, wait_for
+from support.few_servers import only
 from support.scripted_model import Conversation, Reply, Script, ScriptedServer, plan_text
 from support.timing import seconds
 
@@ -150,7 +151,7 @@ def crashes(home: Home, tmp_path: Path) -> Iterator[Crashes]:
     unwatched = {"agentId": "annabelle", "costControls": {"enabled": False}}
     home.agents_file.write_text(json.dumps({"agents": [unwatched]}))
     with ScriptedServer(script=mind) as model:
-        settings = {"ANNABELLE_FAILPOINTS": str(folder), "SKILL_SPACING_SECONDS": "0", "MEMORY_MCP_ENABLED": "false"}
+        settings = {"ANNABELLE_FAILPOINTS": str(folder), "SKILL_SPACING_SECONDS": "0", **only()}
         made = Crashes(HubProcess(home, model.openai_url, **settings).start(), mind)
         made.set_up()
         yield made
@@ -165,7 +166,6 @@ CREATION = (
     "thinker.before_tool",
     "thinker.after_tool",
 )
-EXECUTION = ("hub.before_turn", "hub.during_turn", "thinker.after_accept", "thinker.after_model")
 NOTE = (
     "toolbox.before_dispatch",
     "toolbox.before_result_recorded",
@@ -184,39 +184,15 @@ END = (
 
 
 @pytest.mark.req("AGE-03", "AGE-05", "DUR-01")
-@pytest.mark.timeout(400)
-def test_a_task_is_made_once_whoever_is_killed_while_the_goal_hands_it_on(crashes: Crashes) -> None:
-    for point in CREATION:
-        crashes.mind.arm(point, GOAL, results=0)
-        crashes.expect_once(crashes.ask(point))
-    crashes.expect_all_once()
-
-
-@pytest.mark.req("AGE-03", "DUR-01")
-@pytest.mark.timeout(400)
-def test_a_task_is_carried_out_once_whoever_is_killed_meanwhile(crashes: Crashes) -> None:
-    for point in EXECUTION:
-        # The goal's own turn is past the begin of a turn by then, so the next one to reach it is the task's.
-        begins = point in ("hub.before_turn", "thinker.after_accept")
-        crashes.mind.arm(point, GOAL if begins else TASK, results=0)
-        crashes.expect_once(crashes.ask(point))
-    crashes.expect_all_once()
-
-
-@pytest.mark.req("AGE-03", "AGE-05", "DUR-01")
-@pytest.mark.timeout(400)
-def test_a_note_is_written_once_whoever_is_killed_meanwhile(crashes: Crashes) -> None:
-    for point in NOTE:
-        crashes.mind.arm(point, TASK, results=1)
-        crashes.expect_once(crashes.ask(point))
-    crashes.expect_all_once()
-
-
-@pytest.mark.req("AGE-03", "DUR-01")
-@pytest.mark.timeout(400)
-def test_a_task_ends_once_whoever_is_killed_meanwhile(crashes: Crashes) -> None:
-    for point in END:
-        crashes.mind.arm(point, TASK, results=2)
+@pytest.mark.timeout(600)
+def test_a_task_is_made_carried_out_noted_and_ended_once_whoever_is_killed_meanwhile(crashes: Crashes) -> None:
+    moments = [(point, GOAL, 0) for point in CREATION]
+    # The goal's own turn is past the begin of a turn by then, so the next one to reach it is the task's.
+    moments += [(point, GOAL, 0) for point in ("hub.before_turn", "thinker.after_accept")]
+    moments += [(point, TASK, 0) for point in ("hub.during_turn", "thinker.after_model")]
+    moments += [(point, TASK, 1) for point in NOTE] + [(point, TASK, 2) for point in END]
+    for point, role, results in moments:
+        crashes.mind.arm(point, role, results)
         crashes.expect_once(crashes.ask(point))
     crashes.expect_all_once()
 
