@@ -12,6 +12,7 @@ import pytest
 from annabelle.core.home import Home
 from channels.bot_api_double import TOKEN, BotApiDouble, SentMessage, bot_api_double
 from hub.hubs import HubProcess, wait_for
+from support.few_servers import only
 from support.scripted_model import ScriptedServer
 
 OWNER_ACCOUNT = 7
@@ -91,7 +92,7 @@ def chatting(home: Home, model: ScriptedServer, bot: tuple[BotApiDouble, str], f
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> Iterator[Chatting]:
     with bot_api_double() as bot:
-        yield from _chat(Home(tmp_path_factory.mktemp("telegram") / "home"), model, bot)
+        yield from _chat(Home(tmp_path_factory.mktemp("telegram") / "home"), model, bot, **only())
 
 
 @pytest.fixture

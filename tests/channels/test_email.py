@@ -9,6 +9,7 @@ import pytest
 
 from channels.correspondents import EmailPeople, email_people, read_body
 from hub.hubs import HubProcess, fresh_home, wait_for
+from support.few_servers import only
 from support.mail_servers import DOMAIN
 from support.scripted_model import ScriptedServer, plan_text
 
@@ -24,7 +25,7 @@ def people() -> Iterator[EmailPeople]:
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer, people: EmailPeople) -> Iterator[HubProcess]:
     home = fresh_home(tmp_path_factory.mktemp("email"))
-    made = HubProcess(home, model.openai_url, CHANNEL_POLL_INTERVAL_MS="200", **people.settings).start()
+    made = HubProcess(home, model.openai_url, CHANNEL_POLL_INTERVAL_MS="200", **only(), **people.settings).start()
     made.http.post("/channels/email/accounts", json={"accountId": ADA}).raise_for_status()
     wait_for(lambda: status(made)["state"] == "listening", "it listens")
     yield made
@@ -137,7 +138,7 @@ def test_without_the_name_of_the_receiving_server_nobody_is_answered(
     tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer, people: EmailPeople
 ) -> None:
     settings = people.settings | {"EMAIL_CHANNEL_AUTHSERV_ID": ""}
-    hub = HubProcess(fresh_home(tmp_path_factory.mktemp("nobody")), model.openai_url, **settings).start()
+    hub = HubProcess(fresh_home(tmp_path_factory.mktemp("nobody")), model.openai_url, **only(), **settings).start()
     try:
         found = wait_for(lambda: status(hub) if status(hub)["state"] == "refused" else None, "it says so")
         assert "EMAIL_CHANNEL_AUTHSERV_ID" in str(found["trouble"])

@@ -12,6 +12,7 @@ import pytest
 from annabelle.core.home import Home
 from channels.correspondents import EVERY_CHANNEL, Correspondents
 from hub.hubs import HubProcess, fresh_home, wait_for
+from support.few_servers import only
 from support.scripted_model import ScriptedServer, plan_text
 
 _numbers = itertools.count(1)
@@ -60,7 +61,7 @@ def hub_with_every_channel(home: Home, model: ScriptedServer) -> Iterator[dict[s
     with ExitStack() as stack:
         everyone: list[Correspondents] = [stack.enter_context(opened()) for opened in EVERY_CHANNEL.values()]
         settings = {name: value for people in everyone for name, value in people.settings.items()}
-        hub = HubProcess(home, model.openai_url, CHANNEL_POLL_INTERVAL_MS="200", **settings).start()
+        hub = HubProcess(home, model.openai_url, CHANNEL_POLL_INTERVAL_MS="200", **only(), **settings).start()
         stack.callback(hub.end)
         channels = {people.name: ChannelUnderTest(hub, people) for people in everyone}
         for channel in channels.values():

@@ -9,6 +9,7 @@ import pytest
 from channels.correspondents import MatrixPeople, matrix_people
 from channels.matrix_double import OWN_ID, MatrixDouble
 from hub.hubs import HubProcess, fresh_home, wait_for
+from support.few_servers import only
 from support.scripted_model import ScriptedServer, plan_text
 
 ADA = "@ada:example.org"
@@ -25,7 +26,7 @@ def people() -> Iterator[MatrixPeople]:
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer, people: MatrixPeople) -> Iterator[HubProcess]:
     home = fresh_home(tmp_path_factory.mktemp("matrix"))
-    made = HubProcess(home, model.openai_url, CHANNEL_POLL_INTERVAL_MS="200", **people.settings).start()
+    made = HubProcess(home, model.openai_url, CHANNEL_POLL_INTERVAL_MS="200", **only(), **people.settings).start()
     answer = made.http.post("/channels/matrix/accounts", json={"accountId": ADA})
     assert answer.status_code == 200, answer.text
     yield made

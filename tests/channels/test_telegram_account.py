@@ -13,6 +13,7 @@ from annabelle.toolbox.manifest import ServerManifest
 from channels.correspondents import TelegramAccountPeople, telegram_account_people
 from channels.telegram_log import append_entry
 from hub.hubs import HubProcess, fresh_home, wait_for
+from support.few_servers import only
 from support.scripted_model import ScriptedServer, plan_text
 
 ADA = "11"
@@ -30,7 +31,7 @@ def hub(
     tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer, people: TelegramAccountPeople
 ) -> Iterator[HubProcess]:
     home = fresh_home(tmp_path_factory.mktemp("account"))
-    made = HubProcess(home, model.openai_url, CHANNEL_POLL_INTERVAL_MS="200", **people.settings).start()
+    made = HubProcess(home, model.openai_url, CHANNEL_POLL_INTERVAL_MS="200", **only(), **people.settings).start()
     made.http.post("/channels/telegram_account/accounts", json={"accountId": ADA}).raise_for_status()
     wait_for(lambda: made.http.get("/channels").json()["channels"][0]["state"] == "listening", "it listens")
     yield made

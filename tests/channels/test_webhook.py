@@ -12,6 +12,7 @@ from annabelle.core.home import Home
 from channels.bot_api_double import TOKEN, BotApiDouble
 from channels.conftest import OWNER_ACCOUNT, Chatting
 from hub.hubs import HubProcess, wait_for
+from support.few_servers import only
 from support.network import free_port
 from support.scripted_model import ScriptedServer, plan_text
 
@@ -25,7 +26,7 @@ def called(home: Home, model: ScriptedServer, bot: tuple[BotApiDouble, str]) -> 
         "TELEGRAM_API_URL": bot[1],
         "TELEGRAM_WEBHOOK_URL": f"http://127.0.0.1:{port}",
     }
-    hub = HubProcess(home, model.openai_url, **settings).start()
+    hub = HubProcess(home, model.openai_url, **only(), **settings).start()
     wait_for(lambda: bot[0].webhook.get("url"), "the webhook")
     yield Chatting(hub, bot[0])
     hub.end()

@@ -14,6 +14,7 @@ import pytest
 from annabelle.core.home import Home
 from hub.approvals.house import a_house
 from hub.hubs import HubProcess, wait_for
+from support.few_servers import only
 from support.scripted_model import Reply, Rule, ScriptedServer
 from support.timing import seconds
 
@@ -322,7 +323,7 @@ async def test_an_agent_that_is_switched_off_is_no_model(home: Home) -> None:
 
 
 def test_a_stopped_agent_says_so(make_hub: Callable[..., HubProcess]) -> None:
-    hub = make_hub().start()
+    hub = make_hub(**only()).start()
     hub.http.post("/agents/annabelle/pause", json={"reason": "a test"})
     with connect(hub) as client:
         for stream in (False, True):

@@ -15,6 +15,7 @@ from annabelle.core.trace import TraceFile
 from annabelle.hub.security.users_file import add_user
 from hub.hubs import HubProcess, fresh_home, wait_for
 from hub.traced_turn import ANSWER, ASKED, SETTINGS, THRESHOLD, compress_early, find_events, take_turn
+from support.few_servers import only
 from support.scripted_model import ScriptedServer
 
 
@@ -104,7 +105,7 @@ def test_older_turns_come_with_a_position(scanning_hub: HubProcess, turn: JsonOb
 
 @pytest.mark.req("TRC-04")
 def test_traces_are_the_owners_and_somebody_elses_turn_is_not_there(make_hub: Callable[..., HubProcess]) -> None:
-    hub = make_hub().start()
+    hub = make_hub(**only()).start()
     headers = {"X-Annabelle-Token": add_user(hub.home.users_file, "ada")}
     wait_for(lambda: hub.http.get("/threads", headers=headers).is_success, "the token of a new person")
     said = hub.http.post("/message", params={"wait": 60}, json={"text": "my secret"}, headers=headers).json()
@@ -121,7 +122,7 @@ def test_a_trace_without_a_message_is_shown_and_secrets_and_unknown_ids_are_not(
     make_hub: Callable[..., HubProcess],
 ) -> None:
     key = "violet-lantern-harbour-orchid"  # no form of its own: only the hub knows that it is a secret
-    hub = make_hub(GROQ_API_KEY=key).start()
+    hub = make_hub(GROQ_API_KEY=key, **only()).start()
     trace_id = new_id("tr")
     traces = TraceFile(hub.home.traces_file, "thinker", Redactor())
     traces.write("model.called", {"model": key, "input_tokens": 7, "cost_usd": 0.5, "duration_ms": 3.0}, trace_id)

@@ -13,6 +13,7 @@ import pytest
 
 from annabelle.core.trace import read_trace
 from hub.hubs import HubProcess, sse, wait_for
+from support.few_servers import only
 from support.scripted_model import Reply, Rule, ScriptedServer
 from support.timing import seconds
 
@@ -247,7 +248,7 @@ def test_a_stop_that_comes_twice_stops_nothing_that_was_asked_for_in_between(
 def test_a_paused_agent_answers_at_once_with_the_reason_also_after_a_restart(
     make_hub: Callable[..., HubProcess],
 ) -> None:
-    hub = make_hub().start()
+    hub = make_hub(**only()).start()
     paused = hub.http.post("/agents/annabelle/pause", json={"reason": "it costs too much"}).json()
     assert (paused["paused"], paused["available"], paused["pauseReason"]) == (True, False, "it costs too much")
     hub.stop()

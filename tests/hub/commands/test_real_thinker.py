@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from hub.hubs import HubProcess
+from support.few_servers import only
 from support.scripted_model import Reply, Rule, ScriptedServer
 
 Make = Callable[..., HubProcess]
@@ -27,7 +28,7 @@ def shown(model: ScriptedServer) -> str:
 @pytest.mark.incident("I-08")
 def test_what_was_deleted_or_ended_is_never_shown_to_the_model_again(make_hub: Make, model: ScriptedServer) -> None:
     model.rules(Rule(match="", reply=Reply(text="Noted.")))
-    hub = make_hub(MEMORY_MCP_ENABLED="false").start()  # which recalls what was said on purpose
+    hub = make_hub(**only()).start()  # which recalls what was said on purpose
     try:
         for text in ("The first flower is tulip.", "The second flower is crocus."):
             hub.say(text, chatId="flowers")

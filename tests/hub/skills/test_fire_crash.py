@@ -15,6 +15,7 @@ import pytest
 from annabelle.core.home import Home
 from annabelle.hub.failpoints import SKILL_FAILPOINTS
 from hub.hubs import HubProcess, wait_for
+from support.few_servers import only
 from support.scripted_model import ScriptedServer
 from support.timing import seconds
 
@@ -28,7 +29,7 @@ def armed(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def hub(home: Home, model: ScriptedServer, armed: Path) -> Iterator[HubProcess]:
-    made = HubProcess(home, model.openai_url, ANNABELLE_FAILPOINTS=str(armed)).start()
+    made = HubProcess(home, model.openai_url, ANNABELLE_FAILPOINTS=str(armed), **only()).start()
     yield made
     made.end()
 
