@@ -34,8 +34,7 @@ def main() -> None:
         else:
             await inner(scope, receive, send)
 
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
         sys.stdout.write(f"{listening.getsockname()[1]}\n")
         sys.stdout.flush()
         uvicorn.Server(uvicorn.Config(guarded, log_level="warning")).run(sockets=[listening])
