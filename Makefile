@@ -6,7 +6,6 @@ BIN := $(VENV)/bin
 export PYTHON
 COMPILE = uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
 SOURCES := $(shell find src -name '*.py')
-TESTS := $(shell find tests -name '*.py')
 # Some machines forbid bytecode. Without it every process of the suite compiles the tests again.
 export PYTHONDONTWRITEBYTECODE :=
 ISOLATED = $(BIN)/python scripts/isolated.py
@@ -23,14 +22,14 @@ run: $(VENV)/.compiled
 	@$(BIN)/annabelle $(ARGS)
 
 ## test: every test, static checks included, without any network but loopback; ARGS="tests/core -k ids" narrows it
-test: $(VENV)/.installed-test $(VENV)/.compiled $(VENV)/.collected
+test: $(VENV)/.installed-test $(VENV)/.compiled
 	@scripts/install programs
 	@$(PYTEST) --durations=25 --durations-min=1 $(ARGS)
 
 ## quick: the tests that start no process, in at most 90 seconds on two idle cores; ARGS narrows it as for `test`
 # They compute and do not wait, so more workers than cores would only collect the tests more often.
 quick: WORKERS = auto
-quick: $(VENV)/.installed-test $(VENV)/.compiled $(VENV)/.collected
+quick: $(VENV)/.installed-test $(VENV)/.compiled
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow" $(ARGS)
 
 ## check: the same with each static check first and by name, for the impatient
@@ -88,7 +87,3 @@ $(VENV)/.installed-test: requirements/test.txt requirements/external.txt require
 # Bytecode made ahead: an import without it costs two to three times as much. What the servers list is made ahead, too.
 $(VENV)/.compiled: $(VENV)/.installed-run $(SOURCES)
 	@$(BIN)/python -m compileall -q src && $(BIN)/python -m annabelle.servers.kit.prepare && touch $@
-
-# The tests' bytecode, made once: workers that start together would each make all of it.
-$(VENV)/.collected: $(VENV)/.installed-test $(VENV)/.compiled $(TESTS)
-	-@echo "Compiling the tests ..." && $(BIN)/python -m pytest -qq --collect-only >/dev/null && touch $@

@@ -95,7 +95,8 @@ def test_a_folder_is_not_offered_as_a_file(visit: Visit, model: ScriptedServer) 
     ["../../etc/passwd", "a) and (b.txt", "two\nlines.txt", "   .txt", "日" * 60 + ".txt", ".", "con:<>|?*.txt"],
 )
 def test_a_file_of_any_name_is_dropped_sent_and_offered_again(visit: Visit, model: ScriptedServer, name: str) -> None:
-    model.rules(Rule(match="this file", reply=Reply(text="Thank you.")))
+    said = f"Look at this file, <{name.encode().hex()[:12]}>"
+    model.rules(Rule(match="this file", reply=Reply(text=f"Thanks: {said}")))
     page = visit.sign_in()
     put = "([name, text]) => { const d = new DataTransfer(); d.items.add(new File([text], name)); return d }"
     page.dispatch_event(".conversation", "drop", {"dataTransfer": page.evaluate_handle(put, [name, "What is in it."])})
@@ -105,11 +106,12 @@ def test_a_file_of_any_name_is_dropped_sent_and_offered_again(visit: Visit, mode
     received = visit.hub.home.workspace / "received"
     newest = max(received.iterdir(), key=lambda path: path.stat().st_mtime_ns)
     assert (newest.name.endswith(shown), newest.read_text()) == (True, "What is in it.")
-    said = f"Look at this file, <{name.encode().hex()[:12]}>"
     page.get_by_label("Your message").fill(said)
     page.keyboard.press("Enter")
     own = page.locator(".message.own").filter(has_text=said)
     expect(own).to_contain_text(shown)
+    # The log moves on with the answer. A button that moves while it is pressed is not pressed.
+    expect(page.locator(".message.agent:not(.live)").filter(has_text=f"Thanks: {said}")).to_be_visible()
     with page.expect_download() as downloading:
         own.get_by_role("button", name="Download").click()
     assert downloading.value.path().read_text() == "What is in it."
