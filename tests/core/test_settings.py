@@ -56,6 +56,8 @@ def test_an_empty_value_is_no_value(home: Home, monkeypatch: pytest.MonkeyPatch)
     settings = load_settings(home)
     assert settings.annabelle_port == 8010
     assert settings.groq_api_key is None
+    home.settings_file.write_text("ANNABELLE_PORT=9000\nGROQ_API_KEY=\n")
+    assert load_settings(home).annabelle_port == 9000, "the home has one"
 
 
 @pytest.mark.req("TRC-03")

@@ -431,9 +431,9 @@ class Settings(BaseModel):
 
 def read_settings(file: Path | None = None) -> Settings:
     """What the environment says, else the file. A bad value raises ConfigMistake with its name and allowed range."""
-    found = (dotenv_values(file) if file else {}) | os.environ
+    found = [*(dotenv_values(file) if file else {}).items(), *os.environ.items()]
     try:
-        return Settings.model_validate({name.lower(): text for name, text in found.items() if text})
+        return Settings.model_validate({name.lower(): text for name, text in found if text})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         name = str(first["loc"][0]).upper()
