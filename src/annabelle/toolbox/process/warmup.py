@@ -74,7 +74,6 @@ def warm_up() -> None:
     marked: object = module.tool(read_only=True, destructive=False, idempotent=True, open_world=False)(say)
     server = cast("_ServerKit", module).ToolServer("warmup", [marked], readiness=_nothing_missing)
     asyncio.run(asyncio.wait_for(_run_script(server), _SECONDS))
-    module.own_settings()  # builds the settings parser once for all children; the environment is empty here
 
 
 warm_up()
