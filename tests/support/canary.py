@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-import psycopg
+from support.postgres import connect
 
 
 class Canary:
@@ -35,7 +35,7 @@ class Canary:
     def tables(self, url: str) -> set[str]:
         """Every table of a PostgreSQL database that holds it, in any schema."""
         found: set[str] = set()
-        with psycopg.connect(url.replace("postgresql+psycopg://", "postgresql://")) as connection:
+        with connect(url) as connection:
             names: Iterable[tuple[str, str]] = connection.execute(
                 "SELECT table_schema, table_name FROM information_schema.tables"
                 " WHERE table_schema NOT IN ('pg_catalog', 'information_schema')"
