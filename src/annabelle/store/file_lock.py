@@ -6,7 +6,10 @@ import contextlib
 import errno
 import fcntl
 import os
+import subprocess
+from collections.abc import Generator
 from pathlib import Path
+from typing import IO
 
 from annabelle.core.errors import AlreadyRunning, StorageTrouble
 
@@ -66,6 +69,18 @@ class FileLock:
                 os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = None
+
+
+@contextlib.contextmanager
+def open_beside_locks(path: Path) -> Generator[IO[bytes]]:
+    """Opens the file of a database that may be open in this process; another process reads it.
+
+    A process that closes a file loses all its locks on it, those of SQLite too, and without them the next program
+    that closes the database deletes the WAL that is still written here.
+    """
+    with subprocess.Popen(["cat", "--", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as cat:
+        assert cat.stdout is not None
+        yield cat.stdout
 
 
 def _read_pid(descriptor: int) -> int | None:

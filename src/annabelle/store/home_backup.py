@@ -31,6 +31,7 @@ from annabelle.core.secrets.redactor import Redactor, is_secret_name, passwords_
 from annabelle.core.settings import Settings
 from annabelle.store.backup import copy_connection, open_read_only, sync_file
 from annabelle.store.engine import DatabaseLocation, describe_error, driver, make_engine, parse_url
+from annabelle.store.file_lock import open_beside_locks
 from annabelle.store.home_archive import CHUNK_BYTES, ArchiveManifest, ArchiveWriter
 from annabelle.store.memory.tables import MEMORY_PLAN
 from annabelle.store.schema_migration import HUB_PLAN, list_tables, read_revision
@@ -262,7 +263,7 @@ def _is_own_database(file: Path) -> bool:
     """Whether it is a SQLite database that a process of Annabelle has opened: it has a lock beside it."""
     if not file.with_name(f"{file.name}.lock").exists() or not file.is_file():
         return False
-    with file.open("rb") as stream:
+    with open_beside_locks(file) as stream:
         return stream.read(len(_SQLITE_HEADER)) == _SQLITE_HEADER
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import IO, TypeVar, cast
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, Table
@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Table
 from annabelle.core.secrets.forget_mask import FORGOTTEN_MASK, PAYLOAD_FIELDS, ForgetMatcher, mask_json
 from annabelle.core.tools import JsonObject
 from annabelle.store.engine import driver
+from annabelle.store.file_lock import open_beside_locks
 from annabelle.store.portable_sql import JsonText, SafeText
 from annabelle.store.tables import approvals, events, feed_items, goals, messages, metadata, to_remember, tool_calls
 
@@ -222,11 +223,21 @@ _SQLITE = b"SQLite format 3\x00"
 def bytes_contain(path: Path, matcher: ForgetMatcher) -> bool:
     """Whether a file's bytes contain the text; misses long rows split over database pages."""
     with path.open("rb") as file:
-        tail = b""
-        while chunk := file.read(_CHUNK):
-            if matcher.found_in_bytes(tail + chunk):
-                return True
-            tail = chunk[-_OVERLAP:]
+        return _stream_contains(file, matcher)
+
+
+def database_bytes_contain(path: Path, matcher: ForgetMatcher) -> bool:
+    """Like `bytes_contain`, for a database that may be open."""
+    with open_beside_locks(path) as stream:
+        return _stream_contains(stream, matcher)
+
+
+def _stream_contains(stream: IO[bytes], matcher: ForgetMatcher) -> bool:
+    tail = b""
+    while chunk := stream.read(_CHUNK):
+        if matcher.found_in_bytes(tail + chunk):
+            return True
+        tail = chunk[-_OVERLAP:]
     return False
 
 

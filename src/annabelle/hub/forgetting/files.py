@@ -19,7 +19,7 @@ from annabelle.core.errors import StorageTrouble
 from annabelle.core.home import Home, write_atomically
 from annabelle.core.secrets.forget_mask import FORGOTTEN_MASK, ForgetMatcher, fold_unescaped, mask_value, prune_value
 from annabelle.hub.forgetting.forget_journal import overwrite_with_zeros, shred_file
-from annabelle.store.text_removal import bytes_contain, file_contains
+from annabelle.store.text_removal import bytes_contain, database_bytes_contain, file_contains
 
 Treatment = Literal["lines", "copy", "export"]
 
@@ -260,7 +260,7 @@ def sweep_files(places: HomeFiles, matcher: ForgetMatcher, *, apply: bool) -> di
 
 def count_database_remains(places: HomeFiles, matcher: ForgetMatcher) -> int:
     """Number of database files that hold the text in their bytes, including free pages."""
-    return sum(bytes_contain(path, matcher) for path in places.databases())
+    return sum(database_bytes_contain(path, matcher) for path in places.databases())
 
 
 def find_personal_files(places: HomeFiles, matcher: ForgetMatcher) -> list[str]:
