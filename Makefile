@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
-# Set PYTHON to choose the interpreter; unset, scripts/install looks for one that is new enough.
+# Set PYTHON to choose the interpreter; unset, scripts/install.py takes the first that is new enough and not slow.
 export PYTHON
 COMPILE = uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
 SOURCES := $(shell find src -name '*.py')

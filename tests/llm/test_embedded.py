@@ -49,8 +49,9 @@ async def test_the_settings_say_how_many_threads_compute(make_service: MakeServi
         await ask(make_service(embedded(embedded_model=model, embedded_threads=threads)), "hello", max_tokens=2)
         return psutil.Process().num_threads()
 
-    before, with_one, with_four = [await count_threads(threads) for threads in (1, 1, 4)]
-    assert with_four - with_one >= with_one - before + 3
+    before, with_one, with_nine = [await count_threads(threads) for threads in (1, 1, 9)]
+    # Eight more, give or take those that the event loop starts.
+    assert with_nine - with_one >= with_one - before + 5
 
 
 @pytest.mark.req("LLM-03", "LLM-08")

@@ -188,3 +188,28 @@ def test_uv_is_fetched_into_a_private_place_where_the_machine_has_none(checkout:
         text=True,
     )
     assert done.stdout.strip() == str(checkout / ".venv-uv" / "bin" / "uv"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("asked", "slow", "chosen"), [("", "first", "other"), ("", "other", "first"), ("yes", "first", "first")]
+)
+def test_a_python_that_takes_much_more_cpu_than_another_is_used_only_if_it_was_asked_for(
+    checkout: Path, tmp_path: Path, asked: str, slow: str, chosen: str
+):
+    pythons = {"first": tmp_path / "first", "other": tmp_path / "path" / "python3"}
+    pythons["other"].parent.mkdir()
+    for name, path in pythons.items():
+        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {"-X tracemalloc=9" * (name == slow)} "$@"\n')
+        path.chmod(0o755)
+    (tmp_path / "path" / "python3.12").write_text("not to be run\n")
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1] + '/scripts'); import install;"
+        "sys.executable = sys.argv[2]; print(install.choose_python())"
+    )
+    known = environment(checkout) | {"PATH": str(tmp_path / "path"), "PYTHON": asked}
+    argv = [sys.executable, "-c", program, checkout, pythons["first"]]
+    done = subprocess.run(argv, env=known, capture_output=True, text=True)
+    # The other one is named by what it runs.
+    expected = pythons["first"] if chosen == "first" else sys.executable
+    assert done.stdout.strip() == str(expected), done.stderr
+    assert ("times the CPU" in done.stderr) == (chosen == "other")

@@ -7,10 +7,10 @@ was killed in the middle of two turns. A home is never written again; a new vers
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
-import tarfile
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -91,8 +91,7 @@ class OldHome:
 @pytest.fixture(scope="module", params=NAMES)
 def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OldHome]:
     folder = tmp_path_factory.mktemp("old")
-    with tarfile.open(HOMES / f"{request.param}.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+    shutil.unpack_archive(HOMES / f"{request.param}.tar.xz", folder)
     home = Home(folder / "home")
     _make_recent(home)
     token = home.token_file.read_text().strip()

@@ -43,8 +43,9 @@ class GoogleSignIn:
             await keep(account)
             return account
 
-        if self._task is not None:
+        while self._task is not None and not self._task.done():
             self._task.cancel()
+            await asyncio.wait({self._task})
         self._task = asyncio.create_task(finish())
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())  # somebody may wait, or nobody
         return attempt.sign_in_url(addresses, client)
