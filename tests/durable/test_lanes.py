@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import pytest
 
 from annabelle.core.errors import StorageTrouble, TooManyRequests, Unavailable
-from annabelle.core.messages import InboundMessage
+from annabelle.core.messages import InboundMessage, now
 from annabelle.core.tools import JsonObject
 from annabelle.durable import thread_queue
 from annabelle.durable.engine import Durable
@@ -17,6 +18,7 @@ from annabelle.store import claims, messages, threads
 from annabelle.store.database import Database
 from annabelle.store.messages import QueueLimits
 from support.timing import seconds
+from support.virtual_clock import VirtualClock
 
 
 class House:
@@ -27,6 +29,7 @@ class House:
         self.running: dict[str, str] = {}
         self.most = 0
         self.order: list[str] = []
+        self.clock = VirtualClock(now())
         self.gates: dict[str, asyncio.Event] = {}
         self.let_all_go = True
         self.together = False
@@ -34,7 +37,7 @@ class House:
         self.bound = max_running
         self.refuse = 0
         durable.workflow("turn")(self._turn)
-        self.lanes = ThreadQueue(db, durable, "hub", max_running, self._start)
+        self.lanes = ThreadQueue(db, durable, self.clock, "hub", max_running, self._start)
 
     async def _start(self, message_id: str) -> None:
         if self.refuse:
@@ -232,6 +235,18 @@ async def test_a_restart_takes_up_what_was_claimed_and_what_waited(db: Database,
     assert sorted(after.order) == ["a0", "a1", "b0", "b1", "c0", "c1"]
     for chat in "abc":
         assert after.order.index(f"{chat}0") < after.order.index(f"{chat}1")
+
+
+@pytest.mark.req("AGE-06", "AGE-10")
+async def test_a_turn_has_been_under_way_since_the_clock_said_so(house: House) -> None:
+    """Else a turn that begins on a day of a virtual clock would have hung for as many days."""
+    house.clock.moment = moment = now() + timedelta(days=3)
+    house.let_all_go = False
+    await house.send("a", "running")
+    await house.begun("running")
+    held = await house.db.read(lambda c: claims.list_held_claims(c, moment + timedelta(seconds=1)))
+    assert [one.claimed_at for one in held] == [moment]
+    house.gates["running"].set()
 
 
 @pytest.mark.req("DUR-04")

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from annabelle.core.backoff import RetryPolicy
+from annabelle.core.clock import SystemClock
 from annabelle.core.errors import ProviderDown, ProviderRateLimited
 from annabelle.core.failpoints import failpoint
 from annabelle.core.messages import InboundMessage
@@ -136,7 +137,7 @@ async def turns(database_url: str, durable: Durable, witness: Witness, total: in
     async def start(message_id: str) -> None:
         await durable.start("turn", message_id, {"message_id": message_id})
 
-    lanes = ThreadQueue(db, durable, "hub", 4, start)
+    lanes = ThreadQueue(db, durable, SystemClock(), "hub", 4, start)
     await durable.launch()
     await lanes.recover()
 

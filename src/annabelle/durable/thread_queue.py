@@ -13,6 +13,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from annabelle.core.clock import Clock
 from annabelle.core.errors import AnnabelleError, StorageTrouble, Unavailable
 from annabelle.durable.engine import Durable
 from annabelle.store import claims
@@ -37,9 +38,16 @@ class ThreadQueue:
     """Starts messages according to their claim rows. `start(message_id)` must be idempotent, like `Durable.start`."""
 
     def __init__(
-        self, db: Database, durable: Durable, owner: str, max_running: int, start: StartMessage, background: int = 0
+        self,
+        db: Database,
+        durable: Durable,
+        clock: Clock,
+        owner: str,
+        max_running: int,
+        start: StartMessage,
+        background: int = 0,
     ) -> None:
-        self._db, self._durable, self._start = db, durable, start
+        self._db, self._durable, self._clock, self._start = db, durable, clock, start
         lanes = (_Lane(owner, max_running), _Lane(f"{owner}:background", background, background=True))
         self._lanes = [lane for lane in lanes if lane.most]
         self._ended: set[str] = set()
@@ -92,7 +100,7 @@ class ThreadQueue:
                 claimed
                 for lane in ([] if self._held else self._lanes)
                 for claimed in claims.claim_next_messages(
-                    connection, lane.owner, lane.most, thread_id, background=lane.background
+                    connection, lane.owner, lane.most, thread_id, background=lane.background, at=self._clock.now()
                 )
             ]
 

@@ -217,6 +217,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     thread_queue = ThreadQueue(
         db=database,
         durable=storage.durable,
+        clock=base.lifecycle.clock,
         owner=CLAIMS_OWNER,
         max_running=settings.max_concurrent_turns,
         start=workflow.begin,

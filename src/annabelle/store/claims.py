@@ -60,6 +60,7 @@ def claim_next_messages(
     thread_id: str | None = None,
     *,
     background: bool = False,
+    at: datetime | None = None,
 ) -> list[ClaimedMessage]:
     """Claims the oldest waiting message of each unclaimed thread, up to `max_running` claims of this owner.
 
@@ -75,7 +76,7 @@ def claim_next_messages(
     taken: list[ClaimedMessage] = []
     for row in connection.execute(query, parameters).mappings().all():
         message = replace(message_from_row(row), state="running")
-        claim = {"thread_id": message.thread_id, "message_id": message.id, "owner": owner, "claimed_at": now()}
+        claim = {"thread_id": message.thread_id, "message_id": message.id, "owner": owner, "claimed_at": at or now()}
         if _insert_claim.insert(connection, claim) is not None:
             connection.execute(_mark_running, {"message": message.id})
             taken.append(ClaimedMessage(message.thread_id, message.id, message))
