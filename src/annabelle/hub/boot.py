@@ -136,8 +136,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     token = owner_token(home, settings, notices)
     base.redact.learn([token])
     seed_home(home)
-    secrets = HomeSecrets(home, base.redact, base.database_url)
-    fanout = EventFanout()
+    secrets, fanout = HomeSecrets(home, base.redact, base.database_url), EventFanout()
     storage = await open_storage(base, fanout, stack)
     database, events = storage.database, storage.events
     turns, reply_waiters, maintenance = ActiveTurns(database), ReplyWaiters(), MaintenanceGate()
