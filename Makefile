@@ -10,7 +10,7 @@ SOURCES := $(shell find src -name '*.py')
 export PYTHONDONTWRITEBYTECODE :=
 ISOLATED = $(BIN)/python scripts/isolated.py
 # Tests wait for processes more than they compute. A file stays on one worker, so what its tests share is made once.
-WORKERS ?= 4
+WORKERS ?= 6
 PYTEST = $(ISOLATED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Third-party MCP servers the tests run as a user would.
 export ANNABELLE_TEST_EXTERNAL_BIN := $(CURDIR)/.venv-external/bin

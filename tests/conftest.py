@@ -88,7 +88,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the tests into tiers. A test that names many requirements proves none of them well."""
+    """Sort the tests into tiers. A test that names many requirements proves none of them well.
+
+    Files that start processes come first: they wait, and at the end no other worker would compute meanwhile.
+    """
     quick = settings.get_current_profile_name() == QUICK_PROFILE
     for item in items:
         if is_slow(item):
@@ -98,6 +101,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for mark in item.iter_markers():
             if mark.name in ("req", "incident") and not 1 <= len(mark.args) <= 4:
                 raise pytest.UsageError(f"{item.nodeid}: @{mark.name} takes one to four ids")
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 def pytest_collection_finish() -> None:
