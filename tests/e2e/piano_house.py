@@ -130,8 +130,9 @@ class Day:
         """Until no turn and no fire is under way."""
 
         def is_busy(conn: Connection) -> bool:
-            fires = skills.list_open_fires(conn)
-            return bool(messages.count_open(conn)) or any(one.state != "waiting" for one in fires)
+            fires, due = skills.list_open_fires(conn), skills.next_due_at(conn)
+            begins = due is not None and due <= self.session.clock.now()
+            return begins or bool(messages.count_open(conn)) or any(one.state != "waiting" for one in fires)
 
         async with asyncio.timeout(seconds(60)):
             await self.session.clock.settle()

@@ -129,7 +129,19 @@ class House:
             await self.clock.settle()
             due = await self.machine.hub.storage.database.read(skills.next_due_at)
             await self.clock.jump(min(end, due) if due is not None else end)
+            await self.begun()
             await self.ended()
+
+    async def begun(self) -> None:
+        """Until all that is due has a fire. The timer may not know yet that what failed is tried again so soon."""
+
+        def is_due(conn: Connection) -> bool:
+            due = skills.next_due_at(conn)
+            return due is not None and due <= self.clock.now()
+
+        async with asyncio.timeout(seconds(30)):
+            while await self.machine.hub.storage.database.read(is_due):  # noqa: ASYNC110  rows change
+                await asyncio.sleep(0.01)
 
     async def said(self) -> list[str]:
         def read(conn: Connection) -> list[str]:

@@ -116,7 +116,8 @@ async def test_a_folder_above_or_below_one_that_is_in_use_is_refused(call: CallT
     session = await call("start_session", language="python", working_dir="Data")
     with pytest.raises(Conflict, match="above or below"):
         await call("execute_code", language="bash", code="ls", working_dir="Data/inner")
-    assert (await call("execute_code", language="bash", code="ls", working_dir="Data")).stdout == "inner\n"
+    listed = await call("execute_code", language="bash", code="ls", working_dir="Data")
+    assert listed.stdout == "inner\n", listed
     await call("close_session", session_id=session.session_id)
     await call("start_session", language="python", working_dir="Data/inner")
     with pytest.raises(Conflict, match="above or below"):

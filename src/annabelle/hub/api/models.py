@@ -77,6 +77,7 @@ async def show_models(hub: TheHub) -> ModelOverview:
     from annabelle.llm.gguf_models import GgufRegistry  # noqa: PLC0415
 
     home, settings = hub.base.home, hub.base.settings
+    downloads = hub.services.upkeep.downloads.list()  # first: a model whose download is over is among the options
     profiles = [one.as_profile(settings) for one in hub.agents.registry.config.agents if one.enabled]
     now, later, local = await asyncio.gather(
         catalogue.check_model(home, settings),
@@ -90,7 +91,7 @@ async def show_models(hub: TheHub) -> ModelOverview:
         after_restart=later if later != now.text else None,
         uses=[ModelUseView.from_row(one) async for one in catalogue.list_uses(home, settings, profiles)],
         options=[ModelOptionView.from_row(one) for one in (*options, *local)],
-        downloads=hub.services.upkeep.downloads.list(),
+        downloads=downloads,
     )
 
 
