@@ -142,11 +142,11 @@ def choose_python() -> str:
 
 def _measure(python: Path) -> tuple[float, str] | None:
     try:
-        done = subprocess.run([python, "-c", PROBE], capture_output=True, text=True, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
+        done = subprocess.run([python, "-c", PROBE], capture_output=True, text=True, timeout=20, check=True)
+        seconds, path = done.stdout.strip().split(maxsplit=1)
+        return float(seconds), path
+    except (OSError, subprocess.SubprocessError, ValueError):  # nothing that could be used
         return None
-    seconds, _, path = done.stdout.strip().partition(" ")
-    return (float(seconds), path) if done.returncode == 0 else None
 
 
 def sync(uv: Path, venv: Path, requirements: str, environment: Mapping[str, str]) -> None:

@@ -201,7 +201,9 @@ def test_a_python_that_takes_much_more_cpu_than_another_is_used_only_if_it_was_a
     for name, path in pythons.items():
         path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {"-X tracemalloc=9" * (name == slow)} "$@"\n')
         path.chmod(0o755)
-    (tmp_path / "path" / "python3.12").write_text("not to be run\n")
+    pythons["none"] = tmp_path / "path" / "python3.12"
+    pythons["none"].write_text("#!/bin/sh\necho Welcome\n")
+    pythons["none"].chmod(0o755)
     program = (
         "import sys; sys.path.insert(0, sys.argv[1] + '/scripts'); import install;"
         "sys.executable = sys.argv[2]; print(install.choose_python())"
