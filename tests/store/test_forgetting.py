@@ -23,7 +23,7 @@ from annabelle.store.tables import (
     metadata,
     tool_calls as call_table,
 )
-from annabelle.store.text_removal import TextRemoval, bytes_contain, file_contains
+from annabelle.store.text_removal import TextRemoval, bytes_contain, database_bytes_contain, file_contains
 from annabelle.store.threads import Thread
 from annabelle.store.tool_calls import NewToolCall
 
@@ -205,3 +205,12 @@ async def test_words_that_rows_themselves_are_made_of_come_to_an_end(db: Databas
         == {}
     )
     assert [thread.user_id for thread in await db.read(lambda c: threads.list_threads(c, "owner"))][:1] == ["owner"]
+
+
+@pytest.mark.req("TRU-09")
+def test_a_database_that_can_not_be_read_is_not_taken_for_one_without_the_text(tmp_path: Path):
+    file, matcher = tmp_path / "annabelle.db", ForgetMatcher([SECRET])
+    with pytest.raises(OSError, match="can not be read"):
+        database_bytes_contain(file, matcher)
+    file.write_bytes(SECRET.encode() + bytes(20_000_000))
+    assert database_bytes_contain(file, matcher), "a look that ends early is none that failed"

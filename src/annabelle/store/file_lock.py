@@ -76,11 +76,13 @@ def open_beside_locks(path: Path) -> Generator[IO[bytes]]:
     """Opens the file of a database that may be open in this process; another process reads it.
 
     A process that closes a file loses all its locks on it, those of SQLite too, and without them the next program
-    that closes the database deletes the WAL that is still written here.
+    that closes the database deletes the WAL that is still written here. OSError if it can not be read.
     """
     with subprocess.Popen(["cat", "--", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as cat:
         assert cat.stdout is not None
         yield cat.stdout
+    if cat.returncode > 0:  # below zero, it was not read to its end
+        raise OSError(errno.EIO, "it can not be read", str(path))
 
 
 def _read_pid(descriptor: int) -> int | None:
